@@ -1,0 +1,288 @@
+"""A vocabulary: the tokens a model knows, each with an id.
+
+Invariants: ids are dense from 0; no token stands twice; specials stand first when the vocabulary is
+built here. Text never becomes a special: a token that is spelled like one is encoded as unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from seqtools.errors import ConfigError, FormatError, InputError, RecordError
+from seqtools.text.specials import DEFAULT_SPECIALS, SPECIALS, ordered
+
+
+class Vocabulary:
+    """Tokens and their ids; not to be changed once made.
+
+    Args:
+        tokens: the token of each id.
+        specials: role (a key of `SPECIALS`) to id; may be empty.
+        counts: how often each token was seen, 0 for specials; None where it is not known.
+
+    Raises:
+        FormatError: a token stands twice, or a special's id is out of range or used twice.
+    """
+
+    def __init__(
+        self, tokens: list[str], specials: dict[str, int], counts: list[int] | None = None
+    ) -> None:
+        self.tokens = tokens
+        self.specials = specials
+        self.counts = counts
+        self._check()
+        ids = {token: number for number, token in enumerate(tokens)}
+        if len(ids) != len(tokens):
+            twice = next(token for number, token in enumerate(tokens) if ids[token] != number)
+            raise FormatError(f"token {twice!r} stands twice in the vocabulary")
+        for number in specials.values():
+            del ids[tokens[number]]
+        self._ids = ids  # only what text may become
+
+    def _check(self) -> None:
+        for role, number in self.specials.items():
+            if role not in SPECIALS:
+                raise FormatError(f"unknown special {role!r} in the vocabulary")
+            if not 0 <= number < len(self.tokens):
+                raise FormatError(f"special {role!r} has id {number}, out of range")
+        if len(set(self.specials.values())) != len(self.specials):
+            raise FormatError("two specials of the vocabulary share an id")
+        if self.counts is not None and len(self.counts) != len(self.tokens):
+            raise FormatError(f"{len(self.counts)} counts for {len(self.tokens)} tokens")
+
+    @property
+    def pad(self) -> int | None:
+        """Id of the padding symbol."""
+        return self.specials.get("pad")
+
+    @property
+    def unk(self) -> int | None:
+        """Id that stands for every unknown token."""
+        return self.specials.get("unk")
+
+    @property
+    def bos(self) -> int | None:
+        """Id of the symbol before a sequence."""
+        return self.specials.get("bos")
+
+    @property
+    def eos(self) -> int | None:
+        """Id of the symbol after a sequence."""
+        return self.specials.get("eos")
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vocabulary):
+            return NotImplemented
+        return self.tokens == other.tokens and self.specials == other.specials
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Vocabulary of {len(self)} tokens, {len(self.specials)} of them special>"
+
+    def encode(self, tokens: Sequence[str]) -> list[int]:
+        """Ids of `tokens`; a token that is unknown or spelled like a special becomes `unk`.
+
+        Raises:
+            RecordError: there is such a token and the vocabulary has no `unk`.
+        """
+        unk = self.unk
+        if unk is not None:
+            get = self._ids.get
+            return [get(token, unk) for token in tokens]
+        try:
+            return [self._ids[token] for token in tokens]
+        except KeyError as error:
+            raise RecordError(
+                f"token {error.args[0]!r} is not in the vocabulary, which has no <unk>"
+            ) from None
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Tokens of `ids`, specials as they are spelled.
+
+        Raises:
+            RecordError: an id is negative or past the end.
+        """
+        tokens = self.tokens
+        size = len(tokens)
+        result = []
+        for number in ids:
+            if not 0 <= number < size:
+                raise RecordError(f"id {number} is not in the vocabulary of {size} entries")
+            result.append(tokens[number])
+        return result
+
+    def spellings(self) -> frozenset[str]:
+        """How this vocabulary's specials are spelled."""
+        return frozenset(self.tokens[number] for number in self.specials.values())
+
+    @classmethod
+    def build(
+        cls,
+        counts: Mapping[str, int],
+        *,
+        max_size: int | None = None,
+        min_count: int = 1,
+        specials: Iterable[str] = DEFAULT_SPECIALS,
+    ) -> Vocabulary:
+        """Make a vocabulary from how often each token was seen.
+
+        Specials first in their fixed order, then tokens by count descending, ties by code point.
+        A token spelled like one of `specials` gets no entry of its own.
+
+        Args:
+            counts: token to count.
+            max_size: how many entries at most, specials not counted.
+            min_count: tokens seen less often are left out.
+            specials: roles wanted.
+
+        Raises:
+            ConfigError: a role is unknown.
+        """
+        roles = ordered(specials)
+        names = [SPECIALS[role] for role in roles]
+        reserved = set(names)
+        kept = [
+            (token, count)
+            for token, count in counts.items()
+            if count >= min_count and token not in reserved
+        ]
+        kept.sort(key=lambda entry: (-entry[1], entry[0]))
+        del kept[max_size if max_size is not None else len(kept) :]
+        return cls(
+            names + [token for token, _ in kept],
+            {role: number for number, role in enumerate(roles)},
+            [0] * len(names) + [count for _, count in kept],
+        )
+
+    def to_header(self) -> dict[str, Any]:
+        """The vocabulary as one JSON-able value; `from_header` reads it back."""
+        return {"tokens": self.tokens, "specials": self.specials, "counts": self.counts}
+
+    @classmethod
+    def from_header(cls, value: object) -> Vocabulary:
+        """Read what `to_header` made.
+
+        Raises:
+            FormatError: the value is no vocabulary, or breaks an invariant of one.
+        """
+        if not isinstance(value, dict):
+            raise FormatError("a vocabulary must be an object")
+        tokens, specials, counts = (value.get(key) for key in ("tokens", "specials", "counts"))
+        if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+            raise FormatError('"tokens" of a vocabulary must be a list of strings')
+        if not isinstance(specials, dict) or not all(map(_is_count, specials.values())):
+            raise FormatError('"specials" of a vocabulary must map roles to ids')
+        if counts is not None and not (isinstance(counts, list) and all(map(_is_count, counts))):
+            raise FormatError('"counts" of a vocabulary must be a list of whole numbers')
+        return cls(tokens, specials, counts)
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """Lines of the vocabulary file: `id`, `token`, and `special` or (if known) `count`."""
+        roles = {number: role for role, number in self.specials.items()}
+        for number, token in enumerate(self.tokens):
+            entry: dict[str, Any] = {"id": number, "token": token}
+            if number in roles:
+                entry["special"] = roles[number]
+            elif self.counts is not None:
+                entry["count"] = self.counts[number]
+            yield entry
+
+    @classmethod
+    def from_entries(cls, entries: Iterable[Mapping[str, Any]]) -> Vocabulary:
+        """Read what `entries` made, in any order.
+
+        Raises:
+            RecordError: the entry last taken is no vocabulary entry.
+            FormatError: the entries together are no vocabulary.
+        """
+        tokens: dict[int, str] = {}
+        specials: dict[str, int] = {}
+        counts: dict[int, int] = {}
+        for entry in entries:
+            number = _check_entry(entry)
+            if number in tokens:
+                raise RecordError(f"id {number} stands twice in the vocabulary")
+            tokens[number] = entry["token"]
+            if "special" in entry:
+                if entry["special"] in specials:
+                    raise RecordError(f"special {entry['special']!r} stands twice")
+                specials[entry["special"]] = number
+                counts[number] = 0
+            elif "count" in entry:
+                counts[number] = entry["count"]
+        size = len(tokens)
+        if size and max(tokens) >= size:
+            absent = next(number for number in range(size) if number not in tokens)
+            raise FormatError(f"the vocabulary has {size} entries, but none with id {absent}")
+        every = range(size)
+        known = [counts[number] for number in every] if len(counts) == size else None
+        return cls([tokens[number] for number in every], specials, known)
+
+    @classmethod
+    def read(cls, path: str) -> Vocabulary:
+        """Read a vocabulary file.
+
+        Raises:
+            ConfigError: the file cannot be opened.
+            InputError: a line is no vocabulary entry.
+            FormatError: the lines together are no vocabulary.
+        """
+        number = 0
+
+        def entries() -> Iterator[dict[str, Any]]:
+            nonlocal number
+            for position, line in _lines(path):
+                number = position
+                if line.strip():
+                    yield _entry(line)
+
+        try:
+            return cls.from_entries(entries())
+        except RecordError as error:
+            raise InputError(path, number, str(error)) from None
+        except FormatError as error:
+            raise FormatError(f"{path}: {error}") from None
+
+
+def _lines(path: str) -> Iterator[tuple[int, bytes]]:
+    try:
+        with open(path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+    except OSError as error:
+        raise ConfigError(f"cannot open {path}: {error.strerror}") from None
+
+
+def _entry(line: bytes) -> dict[str, Any]:
+    import json
+
+    try:
+        entry = json.loads(line)
+    except ValueError as error:
+        raise RecordError(f"not JSON: {error}") from None
+    if not isinstance(entry, dict):
+        raise RecordError("a vocabulary entry must be an object")
+    return entry
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _check_entry(entry: Mapping[str, Any]) -> int:
+    number, token = entry.get("id"), entry.get("token")
+    if not _is_count(number) or not isinstance(token, str):
+        raise RecordError(
+            'not a vocabulary entry: {"id": number, "token": string, ...} is expected'
+        )
+    if "special" in entry and entry["special"] not in SPECIALS:
+        raise RecordError(f"unknown special {entry['special']!r}")
+    if "count" in entry and not _is_count(entry["count"]):
+        raise RecordError('"count" must be a whole number')
+    assert isinstance(number, int)
+    return number

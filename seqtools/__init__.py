@@ -1,0 +1,3 @@
+"""Sequence models as Unix tools."""
+
+__version__ = "0.1.0"

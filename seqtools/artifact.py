@@ -1,0 +1,144 @@
+"""Our files: one safetensors file with a kind, a version, sorted metadata, arrays and strings.
+
+The single metadata key `seqtools` holds a JSON text with sorted keys, so the same content is the same
+bytes. Lists of strings (vocabularies, names) are stored as two arrays, `NAME.utf8` (uint8) and
+`NAME.offsets` (int64, one more than there are strings), so two million entries fit. Nothing is ever
+unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from seqtools.errors import ConfigError, FormatError
+
+_KEY = "seqtools"
+_UTF8 = ".utf8"
+_OFFSETS = ".offsets"
+
+
+@dataclass
+class Artifact:
+    """What is in one of our files.
+
+    Attributes:
+        version: version of the format of this kind of file.
+        metadata: JSON-able settings.
+        arrays: named arrays of any shape.
+        strings: named lists of strings.
+    """
+
+    version: int
+    metadata: dict[str, Any]
+    arrays: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    strings: dict[str, list[str]] = field(default_factory=dict)
+
+
+def pack(kind: str, artifact: Artifact) -> bytes:
+    """The bytes of the file; the same content gives the same bytes."""
+    from safetensors.numpy import save
+
+    arrays = dict(artifact.arrays)
+    for name, strings in artifact.strings.items():
+        arrays[name + _UTF8], arrays[name + _OFFSETS] = _encode_strings(strings)
+    head = {
+        "kind": kind,
+        "version": artifact.version,
+        "metadata": artifact.metadata,
+        "strings": sorted(artifact.strings),
+    }
+    text = json.dumps(head, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    contiguous = {name: np.ascontiguousarray(arrays[name]) for name in sorted(arrays)}
+    return bytes(save(contiguous, metadata={_KEY: text}))
+
+
+def load(path: str, kind: str, *, newest: int) -> Artifact:
+    """Read a file of this kind, at most of version `newest`.
+
+    Raises:
+        ConfigError: the file cannot be opened.
+        FormatError: it is not one of our files, of another kind, damaged or too new.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    _check_readable(path)
+    try:
+        with safe_open(path, framework="numpy") as handle:
+            head = _read_head(path, handle.metadata(), kind, newest)
+            arrays = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise FormatError(f"{path}: not a seqtools {kind} file ({_guess(path)})") from error
+    try:
+        strings = {
+            name: _decode_strings(arrays.pop(name + _UTF8), arrays.pop(name + _OFFSETS))
+            for name in head["strings"]
+        }
+    except (KeyError, ValueError) as error:
+        raise FormatError(f"{path}: damaged: its strings cannot be read") from error
+    return Artifact(head["version"], head["metadata"], arrays, strings)
+
+
+def _read_head(
+    path: str, metadata: Mapping[str, str] | None, kind: str, newest: int
+) -> dict[str, Any]:
+    try:
+        head = json.loads((metadata or {})[_KEY])
+        found, version = head["kind"], head["version"]
+        complete = isinstance(head["metadata"], dict) and isinstance(head["strings"], list)
+    except (KeyError, ValueError, TypeError) as error:
+        raise FormatError(f"{path}: a safetensors file, but not one of seqtools") from error
+    if found != kind:
+        raise FormatError(f"{path}: is a seqtools {found} file, not a {kind}")
+    if not complete or not isinstance(version, int) or version < 1:
+        raise FormatError(f"{path}: damaged: its header cannot be read")
+    if version > newest:
+        raise FormatError(
+            f"{path}: {kind} format {version} is newer than this seqtools, which reads up to {newest}"
+        )
+    return dict(head)
+
+
+def _check_readable(path: str) -> None:
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise ConfigError(f"{path}: {os.strerror(error.errno or 0)}") from error
+
+
+def _guess(path: str) -> str:
+    """What the file seems to be, so that the message can say it."""
+    with open(path, "rb") as handle:
+        start = handle.read(64)
+    if not start:
+        return "it is empty"
+    if start[:2] == b"PK" or start[:1] == b"\x80":
+        return "it looks like a pickle, which is never loaded"
+    if start.lstrip()[:6] in (b"\\data\\", b"ngram "):
+        return "it looks like an ARPA file"
+    if start[:2] == b"\x1f\x8b":
+        return "it is compressed"
+    if all(byte >= 32 or byte in b"\t\r\n" for byte in start):
+        return "it is a text file"
+    return "it is something else or damaged"
+
+
+def _encode_strings(strings: Sequence[str]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    encoded = [string.encode("utf-8") for string in strings]
+    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(part) for part in encoded], out=offsets[1:])
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets
+
+
+def _decode_strings(
+    utf8: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]
+) -> list[str]:
+    data = utf8.tobytes()
+    ends = offsets.tolist()
+    return [data[start:end].decode("utf-8") for start, end in zip(ends, ends[1:], strict=False)]

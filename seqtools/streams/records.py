@@ -1,0 +1,181 @@
+"""One record: bytes of a line to a dict and back, and checked access to its fields.
+
+orjson does the work; where an integer would lose digits (it has more than 18 of them) the standard
+library's parser takes over, so integers of any size come out digit for digit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+from seqtools.errors import RecordError
+
+Record = dict[str, Any]
+
+# orjson turns integers from 2**64 into floats; 19 digits in a row, not after a point, may be one.
+_LONG_NUMBER = re.compile(rb"(?<![\d.])\d{19}")
+_NAMES = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+def loads(line: bytes) -> Record:
+    """Parse one line.
+
+    Duplicate keys: the last one counts.
+
+    Raises:
+        RecordError: not UTF-8, not JSON, or not an object.
+    """
+    try:
+        record = orjson.loads(line)
+        if _LONG_NUMBER.search(line):
+            record = _loads_exactly(line)
+    except (orjson.JSONDecodeError, ValueError, RecursionError) as error:
+        raise RecordError(_explain(line, error)) from None
+    if type(record) is not dict:
+        raise RecordError(f"a record must be an object, got {name_of(record)}")
+    return record
+
+
+def dumps(record: Any) -> bytes:
+    """One record as JSON, without the newline.
+
+    Floats of numpy's float32 keep the fewest digits that give the same float32 back.
+
+    Raises:
+        RecordError: a NaN or an infinity, which JSON cannot hold.
+    """
+    try:
+        data = orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY)
+    except orjson.JSONEncodeError:
+        return _dumps_exactly(record)
+    # orjson writes NaN and infinities as null; only where there is a null can one be hidden.
+    if b"null" in data:
+        _refuse_non_finite(record)
+    return data
+
+
+def get(record: Record, field: str) -> Any:
+    """The field's value.
+
+    Raises:
+        RecordError: the record has no such field.
+    """
+    try:
+        return record[field]
+    except KeyError:
+        raise RecordError(f'"{field}" is missing') from None
+
+
+def get_text(record: Record, field: str) -> str:
+    """The field as a string.
+
+    Raises:
+        RecordError: it is missing or something else.
+    """
+    value = get(record, field)
+    if type(value) is not str:
+        raise RecordError(f'"{field}" must be a string, got {name_of(value)}')
+    return value
+
+
+def get_tokens(record: Record, field: str) -> list[str]:
+    """The field as a list of strings.
+
+    Raises:
+        RecordError: it is missing or something else.
+    """
+    value = get(record, field)
+    if type(value) is not list:
+        raise RecordError(f'"{field}" must be a list of strings, got {name_of(value)}')
+    for item in value:
+        if type(item) is not str:
+            raise RecordError(
+                f'"{field}" must be a list of strings, got {name_of(item)} among them'
+            )
+    return value
+
+
+def get_ids(record: Record, field: str, size: int | None = None) -> list[int]:
+    """The field as a list of ids from 0, below `size` where that is given.
+
+    Raises:
+        RecordError: it is missing, something else, or an id is outside the vocabulary.
+    """
+    value = get(record, field)
+    if type(value) is not list:
+        raise RecordError(f'"{field}" must be a list of ids, got {name_of(value)}')
+    for item in value:
+        if type(item) is not int or item < 0:
+            shown = item if type(item) in (int, float) else name_of(item)
+            raise RecordError(f'"{field}" must be a list of ids (integers from 0), got {shown}')
+        if size is not None and item >= size:
+            raise RecordError(f'"{field}" has id {item}, but the vocabulary has {size} entries')
+    return value
+
+
+def name_of(value: Any) -> str:
+    """The JSON type of a value, as messages call it."""
+    return _NAMES.get(type(value), type(value).__name__)
+
+
+def _loads_exactly(line: bytes) -> Any:
+    return json.loads(line, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _dumps_exactly(record: Any) -> bytes:
+    try:
+        text = json.dumps(
+            record, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+        )
+    except ValueError as error:
+        raise RecordError("a number is not finite, and JSON cannot hold it") from error
+    return text.encode("utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """A numpy value as plain Python, for the standard library's encoder."""
+    return value.tolist()
+
+
+def _refuse_non_finite(value: Any) -> None:
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        raise RecordError("a number is not finite, and JSON cannot hold it")
+    if isinstance(value, dict):
+        for item in value.values():
+            _refuse_non_finite(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _refuse_non_finite(item)
+    elif type(value).__module__ == "numpy":
+        _refuse_non_finite(value.tolist())
+
+
+def _explain(line: bytes, error: Exception) -> str:
+    """What is wrong with a line, in words that name the right place in it."""
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        return f"not UTF-8: byte 0x{line[problem.start]:02x} at byte {problem.start + 1} of the line"
+    if isinstance(error, RecursionError):
+        return "not JSON: nested too deeply"
+    if isinstance(error, orjson.JSONDecodeError):
+        if "recursion" in error.msg:
+            return "not JSON: nested too deeply"
+        return f"not JSON: {error.msg} at column {error.colno}"
+    return f"not JSON: {error}"

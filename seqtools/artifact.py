@@ -1,13 +1,14 @@
 """Our files: one safetensors file with a kind, a version, sorted metadata, arrays and strings.
 
-The single metadata key `seqtools` holds a JSON text with sorted keys, so the same content is the same
-bytes. Lists of strings (vocabularies, names) are stored as two arrays, `NAME.utf8` (uint8) and
+The single metadata key `seqtools` holds a JSON text with sorted keys, so the same content is the
+same bytes. Lists of strings (vocabularies, names) are stored as two arrays, `NAME.utf8` (uint8) and
 `NAME.offsets` (int64, one more than there are strings), so two million entries fit. Nothing is ever
 unpickled.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -99,7 +100,7 @@ def _read_head(
         raise FormatError(f"{path}: damaged: its header cannot be read")
     if version > newest:
         raise FormatError(
-            f"{path}: {kind} format {version} is newer than this seqtools, which reads up to {newest}"
+            f"{path}: {kind} format {version} is newer than this program reads ({newest})"
         )
     return dict(head)
 
@@ -136,9 +137,7 @@ def _encode_strings(strings: Sequence[str]) -> tuple[np.ndarray[Any, Any], np.nd
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets
 
 
-def _decode_strings(
-    utf8: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]
-) -> list[str]:
+def _decode_strings(utf8: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> list[str]:
     data = utf8.tobytes()
     ends = offsets.tolist()
-    return [data[start:end].decode("utf-8") for start, end in zip(ends, ends[1:], strict=False)]
+    return [data[start:end].decode("utf-8") for start, end in itertools.pairwise(ends)]

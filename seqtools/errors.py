@@ -1,7 +1,7 @@
-"""What can go wrong for a user, as exceptions that know their place and nothing of the command line.
+"""What can go wrong for a user, as exceptions that know nothing of the command line.
 
-The commands turn them into one line on stderr and an exit status: `ConfigError` is a mistake in what
-was asked for (2), everything else is a mistake in the data (1).
+The commands turn them into one line on stderr and an exit status: `ConfigError` is a mistake in
+what was asked for (2), everything else is a mistake in the data (1).
 """
 
 
@@ -10,7 +10,7 @@ class SeqtoolsError(Exception):
 
 
 class RecordError(SeqtoolsError):
-    """A record is bad; whoever reads the stream knows where it stands and makes an `InputError` of it."""
+    """A record is bad; whoever reads the stream knows where, and makes an `InputError` of it."""
 
 
 class InputError(SeqtoolsError):

@@ -1,14 +1,15 @@
 """Files as blocks of raw lines, and outputs that appear whole or not at all.
 
-Lines end at the byte `\\n` and nowhere else. Reading goes straight to the descriptor, so that a reader
-can ask, before it waits, whether anything is there (`Block.pause`): commands write out what they have
-before they wait for more.
+Lines end at the byte `\\n` and nowhere else. Reading goes straight to the descriptor, so that a
+reader can ask, before it waits, whether anything is there (`Block.pause`): commands write out what
+they have before they wait for more.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import re
 import select
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from seqtools.errors import ConfigError, FormatError, InputError
+from seqtools.errors import ConfigError, FormatError
 
 STDIN = "-"
 BLOCK_SIZE = 1 << 20
@@ -40,7 +41,7 @@ class Place(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A raw line, without its line end, and its place."""
+    """A raw line, as it stands before its `\\n`, and its place."""
 
     place: Place
     raw: bytes
@@ -52,6 +53,9 @@ class Shard:
 
     index: int = 1
     count: int = 1
+
+
+WHOLE = Shard()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,6 @@ class Block:
         if not raws[-1]:
             raws.pop()
         for line, raw in enumerate(raws, self.line):
-            if raw.endswith(b"\r"):
-                raw = raw[:-1]
             if not self.keep_blank and not raw.strip(_BLANK_BYTES):
                 continue
             if shard.count == 1 or (number - first_record) % shard.count == shard.index - 1:
@@ -109,6 +111,11 @@ class Block:
     def count_lines(self) -> int:
         """How many physical lines the block holds."""
         return self.data.count(b"\n")
+
+
+def chomp(raw: bytes) -> bytes:
+    """The line without the `\\r` of a file from Windows."""
+    return raw[:-1] if raw.endswith(b"\r") else raw
 
 
 class Meter:
@@ -152,8 +159,7 @@ def read_blocks(
 
     Raises:
         ConfigError: a file cannot be opened.
-        FormatError: a compressed file is damaged.
-        InputError: reading fails half way.
+        FormatError: a compressed file is damaged, or reading fails half way.
     """
     record = first_record
     for path in paths:
@@ -315,11 +321,11 @@ class _Unpacker:
 
 
 def _unpacker(path: str, name: str) -> _Unpacker | None:
-    make: Callable[[], Any]
+    make: Callable[[], Any] | None = None
     if path.endswith(".gz"):
         import zlib
 
-        make = lambda: zlib.decompressobj(31)  # noqa: E731
+        make = functools.partial(zlib.decompressobj, 31)
     elif path.endswith(".bz2"):
         import bz2
 
@@ -331,10 +337,8 @@ def _unpacker(path: str, name: str) -> _Unpacker | None:
     elif path.endswith(".zst"):
         import zstandard
 
-        make = lambda: zstandard.ZstdDecompressor().decompressobj()  # noqa: E731
-    else:
-        return None
-    return _Unpacker(make, name)
+        make = zstandard.ZstdDecompressor().decompressobj
+    return None if make is None else _Unpacker(make, name)
 
 
 class _Packer(Protocol):
@@ -344,7 +348,7 @@ class _Packer(Protocol):
 
 
 def _packer(path: str) -> _Packer | None:
-    packer: Any = None
+    packer: _Packer | None = None
     if path.endswith(".gz"):
         import zlib
 
@@ -450,6 +454,7 @@ class FileOutput(Output):
         """Nothing: nobody reads the file before it is in place."""
 
     def commit(self) -> None:
+        """Put the file in place."""
         super().commit()
         try:
             os.fsync(self._descriptor)
@@ -461,6 +466,7 @@ class FileOutput(Output):
             raise OutputError(f"{self.name}: {_reason(error)}") from None
 
     def discard(self) -> None:
+        """Leave the target as it was."""
         super().discard()
         if self._descriptor >= 0:
             os.close(self._descriptor)
@@ -520,7 +526,9 @@ def _mode(target: bytes) -> int | None:
 
 def _beside(target: bytes) -> bytes:
     folder, name = os.path.split(target)
-    return os.path.join(folder, b".%s.%d.%s.tmp" % (name, os.getpid(), os.urandom(4).hex().encode()))
+    return os.path.join(
+        folder, b".%s.%d.%s.tmp" % (name, os.getpid(), os.urandom(4).hex().encode())
+    )
 
 
 def _lock(descriptor: int) -> bool:
@@ -557,10 +565,10 @@ def _remove_stale(target: bytes) -> None:
 __all__ = [
     "BLOCK_SIZE",
     "STDIN",
+    "WHOLE",
     "Block",
     "ClosedReader",
     "FileOutput",
-    "InputError",
     "Line",
     "Meter",
     "Output",
@@ -568,6 +576,7 @@ __all__ = [
     "Place",
     "Shard",
     "check_inputs",
+    "chomp",
     "is_regular_target",
     "native",
     "open_output",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqtools.errors import RecordError, SeqtoolsError
-from seqtools.streams.files import Block, Line, Place, Shard
+from seqtools.streams.files import WHOLE, Block, Place, Shard, chomp
 from seqtools.streams.records import Record, dumps, loads
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ Counts = Counter[str]
 Parse = Callable[[bytes], Record]
 # A record and its number to what is written in its place: a record, or lines already encoded.
 Transform = Callable[[Record, int], Record | bytes]
-# Makes the transform inside the process that will run it; what it counts is summed over all workers.
+# Makes the transform inside the process that will run it; what it counts is summed over all
+# workers.
 MakeTransform = Callable[[Counts], Transform]
 
 
@@ -70,7 +71,7 @@ class Filter:
 
     make: MakeTransform
     parse: Parse = loads
-    shard: Shard = Shard()
+    shard: Shard = WHOLE
     first_record: int = 1
     keep_going: bool = False
 
@@ -95,7 +96,7 @@ class Filter:
         for place, raw in block.lines(self.shard, self.first_record):
             records += 1
             try:
-                made = transform(parse(raw), place.number)
+                made = transform(parse(chomp(raw)), place.number)
                 parts.append(made if type(made) is bytes else dumps(made) + b"\n")
             except RecordError as error:
                 rejects.append(Reject(place, raw, str(error)))
@@ -110,7 +111,8 @@ def map_blocks(
     """The results of the blocks, in order.
 
     Args:
-        blocks: what to do; after one with `pause` all results so far are given before the next block
+        blocks: what to do; after one with `pause` all results so far are given before the next
+        block
             is asked for.
         start: makes the function, in this process or once in each worker.
         jobs: how many processes; 1 is this one.
@@ -133,8 +135,8 @@ def map_blocks(
 class _Pool:
     """Forked workers, each with a pipe; a worker holds one block at a time.
 
-    Results are taken in the order of the blocks; a worker gets its next block before its last result
-    is used, so it waits for the pipe only.
+    Results are taken in the order of the blocks; a worker gets its next block before its last
+    result is used, so it waits for the pipe only.
     """
 
     def __init__(self, start: Callable[[], Callable[[Block], Result]], jobs: int) -> None:
@@ -208,6 +210,7 @@ def _work(
     # The parent answers for signals; without its pipe ends we would never see it go.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for other in others:
         other.close()
     try:
@@ -222,16 +225,3 @@ def _work(
         except Exception:
             pipe.send(SeqtoolsError(f"a worker process failed: {error}"))
         os._exit(0)
-
-
-__all__ = [
-    "Counts",
-    "Filter",
-    "Line",
-    "MakeTransform",
-    "Parse",
-    "Reject",
-    "Result",
-    "Transform",
-    "map_blocks",
-]

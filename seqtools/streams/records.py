@@ -171,7 +171,9 @@ def _explain(line: bytes, error: Exception) -> str:
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as problem:
-        return f"not UTF-8: byte 0x{line[problem.start]:02x} at byte {problem.start + 1} of the line"
+        return (
+            f"not UTF-8: byte 0x{line[problem.start]:02x} at byte {problem.start + 1} of the line"
+        )
     if isinstance(error, RecursionError):
         return "not JSON: nested too deeply"
     if isinstance(error, orjson.JSONDecodeError):

@@ -1,0 +1,206 @@
+"""Reading, writing and rejecting for one run of a command."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TypeVar
+
+import click
+
+from seqtools.cli import _run
+from seqtools.cli._options import Streams
+from seqtools.cli._progress import Bar
+from seqtools.errors import InputError, RecordError, SeqtoolsError
+from seqtools.streams import records
+from seqtools.streams.files import (
+    Block,
+    FileOutput,
+    Line,
+    Meter,
+    Output,
+    Place,
+    check_inputs,
+    chomp,
+    is_regular_target,
+    open_output,
+    read_blocks,
+)
+from seqtools.streams.parallel import Counts, Filter, MakeTransform, Parse, Reject, map_blocks
+
+T = TypeVar("T")
+
+
+class Session:
+    """The inputs, the output and the rejects of a run, as a context manager.
+
+    On a normal end the output is put in place, and the exit status is 3 where records were
+    rejected. On an error the target of `-o` is left as it was; rejects are kept either way.
+
+    Args:
+        streams: the options.
+        unit: what the bar counts.
+    """
+
+    def __init__(self, streams: Streams, unit: str = "records") -> None:
+        self.streams = streams
+        self.records = 0
+        self.rejected = 0
+        check_inputs(streams.files)
+        self._output = open_output(streams.output) if streams.output else _run.stdout
+        self._rejects = _Rejects(streams.rejects) if streams.rejects else None
+        self._meter = Meter(streams.files)
+        self._bar = Bar(unit, quiet=streams.quiet)
+
+    def __enter__(self) -> Session:
+        self._bar.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bar.__exit__(kind, error, trace)
+        if self._rejects is not None:
+            self._rejects.commit()
+        if error is not None:
+            if self._output is not _run.stdout:
+                self._output.discard()
+            return
+        self._output.commit()
+        if self.rejected:
+            _run.message(
+                f"{_run.program()}: {self.rejected} of {self.records} records rejected,"
+                f" see {self.streams.rejects}"
+            )
+            if self.streams.max_rejects is None:
+                raise click.exceptions.Exit(3)
+
+    @property
+    def output(self) -> Output:
+        """Where the command writes."""
+        return self._output
+
+    def write(self, record: records.Record) -> None:
+        """Write one record."""
+        self._output.write(records.dumps(record) + b"\n")
+
+    def blocks(self, *, keep_blank: bool = False) -> Iterator[Block]:
+        """Blocks of raw lines; the output is flushed before a wait for more."""
+        for block in read_blocks(
+            self.streams.files,
+            first_record=self.streams.first_record,
+            keep_blank=keep_blank,
+            meter=self._meter,
+        ):
+            yield block
+            if block.pause:
+                self._output.flush()
+
+    def lines(self, *, keep_blank: bool = False) -> Iterator[Line]:
+        """Raw lines that belong to the shard."""
+        streams = self.streams
+        for block in self.blocks(keep_blank=keep_blank):
+            for line in block.lines(streams.shard, streams.first_record):
+                self.records += 1
+                yield line
+            self.progress()
+
+    def read(
+        self,
+        check: Callable[[records.Record], T],
+        *,
+        parse: Parse = records.loads,
+        keep_blank: bool = False,
+    ) -> Iterator[tuple[Place, T]]:
+        """The records, each through `check`; a bad one stops the run or is rejected.
+
+        Args:
+            check: takes what is needed out of a record, and raises RecordError where it is not
+            there. parse: line to record. keep_blank: blank lines are records.
+        """
+        for place, raw in self.lines(keep_blank=keep_blank):
+            try:
+                value = check(parse(chomp(raw)))
+            except RecordError as error:
+                self.reject(Reject(place, raw, str(error)))
+                continue
+            yield place, value
+
+    def filter(
+        self, make: MakeTransform, *, parse: Parse = records.loads, keep_blank: bool = False
+    ) -> Counts:
+        """Put every record through a transform, over `--jobs` processes, in order.
+
+        Returns:
+            What the transforms counted.
+        """
+        streams = self.streams
+        job = Filter(make, parse, streams.shard, streams.first_record, streams.rejects is not None)
+        counts: Counts = Counter()
+        blocks = read_blocks(
+            streams.files,
+            first_record=streams.first_record,
+            keep_blank=keep_blank,
+            meter=self._meter,
+        )
+        for result in map_blocks(blocks, job.start, streams.jobs):
+            self.records += result.records
+            counts.update(result.counts)
+            self._output.write(result.data)
+            for reject in result.rejects:
+                self.reject(reject)
+            if result.pause:
+                self._output.flush()
+            self.progress()
+        return counts
+
+    def reject(self, reject: Reject) -> None:
+        """Take note of a bad record.
+
+        Raises:
+            InputError: bad records end the run.
+            SeqtoolsError: there are more than `--max-rejects`.
+        """
+        if self._rejects is None:
+            raise InputError(reject.place.source, reject.place.line, reject.reason)
+        self._rejects.write(reject)
+        self.rejected += 1
+        limit = self.streams.max_rejects
+        if limit is not None and self.rejected > limit:
+            place = f"{reject.place.source}:{reject.place.line}"
+            raise SeqtoolsError(f"{place}: more than {limit} records rejected: {reject.reason}")
+
+    def progress(self, note: str = "") -> None:
+        """Move the bar."""
+        self._bar.update(self.records, self._meter.done, self._meter.total, note)
+
+    def summary(self, text: str) -> None:
+        """A line on stderr about the whole run; not with `--quiet`."""
+        if not self.streams.quiet:
+            _run.message(f"{_run.program()}: {text}")
+
+
+class _Rejects:
+    """Bad lines as they were, and beside them a file that says where and why."""
+
+    def __init__(self, path: str) -> None:
+        self._lines = open_output(path)
+        self._reasons: Output | None = None
+        if is_regular_target(path):
+            self._reasons = FileOutput(f"{path}.reasons.jsonl")
+
+    def write(self, reject: Reject) -> None:
+        self._lines.write(reject.raw + b"\n")
+        if self._reasons is not None:
+            place = reject.place
+            reason = {"file": place.source, "line": place.line, "reason": reject.reason}
+            self._reasons.write(records.dumps(reason) + b"\n")
+
+    def commit(self) -> None:
+        self._lines.commit()
+        if self._reasons is not None:
+            self._reasons.commit()

@@ -1,0 +1,231 @@
+"""Options that several commands share, as decorators that end in one typed value.
+
+`stream_options` and `filter_options` collect what concerns reading and writing into a `Streams`,
+which the command receives as its first argument.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from seqtools.cli._run import show_version
+from seqtools.streams.files import STDIN, WHOLE, Shard
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Where a command reads and writes, and what it does with bad records.
+
+    Attributes:
+        files: the inputs; `-` is standard input.
+        output: target of `-o`, or None for standard output.
+        rejects: file for bad lines, or None to stop at the first.
+        max_rejects: how many are tolerated, or None for any number.
+        jobs: processes.
+        shard: which records are read.
+        first_record: number of the first record.
+        quiet: no bar and no summary.
+    """
+
+    files: tuple[str, ...] = (STDIN,)
+    output: str | None = None
+    rejects: str | None = None
+    max_rejects: int | None = None
+    jobs: int = 1
+    shard: Shard = WHOLE
+    first_record: int = 1
+    quiet: bool = False
+
+
+class FiniteFloat(click.ParamType[float]):
+    """A float that is neither NaN nor infinite, within bounds.
+
+    Args:
+        low: smallest value, or None.
+        high: largest value, or None.
+        low_open: `low` itself is excluded.
+        high_open: `high` itself is excluded.
+    """
+
+    name = "number"
+
+    def __init__(
+        self,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        low_open: bool = False,
+        high_open: bool = False,
+    ) -> None:
+        self.low, self.high = low, high
+        self.low_open, self.high_open = low_open, high_open
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse and check."""
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        if self.low is not None and (number < self.low or (self.low_open and number == self.low)):
+            self.fail(f"{value} must be {'above' if self.low_open else 'at least'} {self.low:g}", param, ctx)  # fmt: skip # noqa: E501
+        if self.high is not None and (
+            number > self.high or (self.high_open and number == self.high)
+        ):
+            self.fail(f"{value} must be {'below' if self.high_open else 'at most'} {self.high:g}", param, ctx)  # fmt: skip # noqa: E501
+        return number
+
+
+class ShardType(click.ParamType[Shard]):
+    """`I/N`: every N-th record, beginning with the I-th."""
+
+    name = "I/N"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Shard:
+        """Parse and check."""
+        if isinstance(value, Shard):
+            return value
+        index, slash, count = str(value).partition("/")
+        if not (
+            slash and index.isascii() and index.isdigit() and count.isascii() and count.isdigit()
+        ):
+            self.fail(f"{value!r} is not of the form I/N", param, ctx)
+        shard = Shard(int(index), int(count))
+        if not 1 <= shard.index <= shard.count:
+            self.fail(f"{value}: I must be from 1 to N", param, ctx)
+        return shard
+
+
+class NamesType(click.ParamType[tuple[str, ...]]):
+    """A list of names separated by commas."""
+
+    name = "NAMES"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Parse and check."""
+        if isinstance(value, tuple):
+            return value
+        names = tuple(str(value).split(","))
+        if not all(names):
+            self.fail(f"{value!r} has an empty name", param, ctx)
+        if len(set(names)) != len(names):
+            self.fail(f"{value!r} names one twice", param, ctx)
+        return names
+
+
+POSITIVE = click.IntRange(min=1)
+NON_NEGATIVE = click.IntRange(min=0)
+PROBABILITY = FiniteFloat(0, 1)
+
+seed_option = click.option(
+    "--seed", type=NON_NEGATIVE, default=0, show_default=True, help="Seed of all random choices."
+)
+version_option = click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=show_version,
+    help="Show the version and exit.",
+)  # fmt: skip
+debug_option = click.option(
+    "--debug", is_flag=True, expose_value=False, help="Show a traceback when something fails."
+)
+quiet_option = click.option("--quiet", is_flag=True, help="No progress bar and no summary.")
+output_option = click.option(
+    "-o",
+    "--output-file",
+    metavar="FILE",
+    help="Write FILE, whole or not at all, instead of stdout.",
+)
+files_argument = click.argument("files", nargs=-1, metavar="[FILE]...")
+
+_REJECT_OPTIONS = (
+    click.option("--rejects", metavar="FILE", help="Put bad records into FILE and go on."),
+    click.option(
+        "--max-rejects", type=NON_NEGATIVE, help="With --rejects: tolerate N bad records, no more."
+    ),
+)
+_SHARD_OPTIONS = (
+    click.option(
+        "--shard", type=ShardType(), default="1/1", help="Read every N-th record, from the I-th."
+    ),
+    click.option(
+        "--first-record", type=NON_NEGATIVE, default=1, help="Number of the first record."
+    ),
+)
+_JOBS_OPTION = click.option(
+    "--jobs", type=POSITIVE, default=1, show_default=True, help="Processes; same output."
+)
+
+
+def group(name: str, help_text: str) -> Callable[[Callable[[], None]], click.Group]:
+    """A command `seq-NAME` whose kinds are subcommands."""
+
+    def decorate(function: Callable[[], None]) -> click.Group:
+        made = click.group(
+            name=f"seq-{name}",
+            help=help_text,
+            context_settings={"help_option_names": ["--help"], "max_content_width": 100},
+        )(function)
+        return version_option(made)
+
+    return decorate
+
+
+def stream_options(
+    *, rejects: bool = True, shard: bool = True, jobs: bool = False
+) -> Callable[[F], F]:
+    """Give a command FILES, `-o` and what goes with them, as a `Streams` first argument."""
+    options: list[Callable[[Any], Any]] = [output_option]
+    if rejects:
+        options += _REJECT_OPTIONS
+    if shard:
+        options += _SHARD_OPTIONS
+    if jobs:
+        options.append(_JOBS_OPTION)
+    options += [quiet_option, debug_option, version_option, files_argument]
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **values: Any) -> Any:
+            streams = Streams(
+                files=values.pop("files") or (STDIN,),
+                output=values.pop("output_file"),
+                rejects=values.pop("rejects", None),
+                max_rejects=values.pop("max_rejects", None),
+                jobs=values.pop("jobs", 1),
+                shard=values.pop("shard", WHOLE),
+                first_record=values.pop("first_record", 1),
+                quiet=values.pop("quiet"),
+            )
+            if streams.max_rejects is not None and streams.rejects is None:
+                raise click.UsageError("--max-rejects needs --rejects FILE.")
+            return function(streams, *args, **values)
+
+        for option in reversed(options):
+            wrapper = option(wrapper)
+        return wrapper  # type: ignore[return-value]
+
+    return decorate
+
+
+def filter_options(function: F) -> F:
+    """`stream_options` for a filter: N records in, N out, over `--jobs` processes."""
+    return stream_options(jobs=True)(function)
+
+
+def example(*lines: str) -> str:
+    """An epilog that shows commands as they are typed."""
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)

@@ -1,0 +1,139 @@
+"""What a training run yields: one small value for each thing that happens."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+def perplexity(loss: float) -> float:
+    """The exponential of a mean loss in nats, infinite where that is no float."""
+    try:
+        return math.exp(loss)
+    except OverflowError:
+        return math.inf
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Mean loss in nats per target over `targets` targets."""
+
+    loss: float
+    targets: int
+
+    @property
+    def perplexity(self) -> float:
+        """Its exponential, infinite where that is no float."""
+        return perplexity(self.loss)
+
+    @property
+    def bits(self) -> float:
+        """The loss in bits per target."""
+        return self.loss / math.log(2)
+
+
+class Place(NamedTuple):
+    """Steps and epochs begun so far, and seconds since the start of the run."""
+
+    step: int
+    epoch: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Train:
+    """Means over the steps since the last such event.
+
+    Attributes:
+        loss: nats per target, unsmoothed.
+        objective: mean of what is optimised, None where it is the loss itself.
+        terms: means of the other named terms.
+        grad_norm: mean norm of the gradients before clipping.
+        clipped: number of steps whose gradients were clipped.
+        lr: learning rate of the last step.
+        tokens: targets since the start of the run.
+        tokens_per_second: targets per second, without the time for validation.
+    """
+
+    place: Place
+    loss: float
+    objective: float | None
+    terms: dict[str, float]
+    grad_norm: float
+    clipped: int
+    lr: float
+    tokens: int
+    tokens_per_second: float
+
+
+@dataclass(frozen=True)
+class Valid:
+    """A validation after `tokens` targets of training.
+
+    While an event with `best` is in hand, the model holds the best weights so far.
+    """
+
+    place: Place
+    evaluation: Evaluation
+    tokens: int
+    best: bool
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A batch without a target that counts; `skipped` of them so far."""
+
+    place: Place
+    skipped: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """The end: the model holds the best weights, or the last ones where nothing was validated.
+
+    Attributes:
+        reason: `data` (all read), `max-steps`, `max-time` or `patience`.
+        tokens: targets trained on.
+        skipped: batches without targets.
+        valid_loss: the lowest validation loss, None without validation.
+    """
+
+    place: Place
+    reason: str
+    tokens: int
+    skipped: int
+    valid_loss: float | None
+
+
+Event = Train | Valid | Skipped | Done
+
+
+def record(event: Event) -> dict[str, Any]:
+    """The event as a metric record; JSON-able but for an infinite perplexity or loss."""
+    step, epoch, seconds = event.place
+    found: dict[str, Any] = {"event": type(event).__name__.lower(), "step": step, "epoch": epoch}
+    match event:
+        case Train():
+            found |= {"loss": event.loss, "perplexity": perplexity(event.loss)}
+            if event.objective is not None:
+                found["objective"] = event.objective
+            found |= event.terms
+            found |= {
+                "grad_norm": event.grad_norm,
+                "clipped": event.clipped,
+                "lr": event.lr,
+                "tokens": event.tokens,
+                "tokens_per_second": round(event.tokens_per_second, 1),
+            }
+        case Valid(evaluation=valid):
+            found |= {"loss": valid.loss, "perplexity": valid.perplexity, "bits": valid.bits}
+            found |= {"targets": valid.targets, "best": event.best}
+        case Skipped():
+            found |= {"reason": "no targets", "skipped": event.skipped}
+        case Done():
+            found |= {"reason": event.reason, "tokens": event.tokens, "skipped": event.skipped}
+            if event.valid_loss is not None:
+                found |= {"loss": event.valid_loss, "perplexity": perplexity(event.valid_loss)}
+    found["seconds"] = round(seconds, 3)
+    return found

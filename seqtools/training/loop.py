@@ -1,0 +1,297 @@
+"""The training loop: knows no task and no file, and yields what happens.
+
+A model is a torch module that implements `seqtools.models.protocols.Loss`. Losses are sums over
+the targets that count, so a mean over steps or batches is the same however they were cut. All
+losses are natural logarithms per target; `loss` is of the unsmoothed negative log likelihood,
+whatever is optimised.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import cast
+
+import torch
+from torch import nn
+
+from seqtools.errors import SeqtoolsError
+from seqtools.models.protocols import Loss, State, TensorBatch
+from seqtools.training.checkpoint import Best
+from seqtools.training.events import Done, Evaluation, Event, Place, Skipped, Train, Valid
+from seqtools.training.optim import SGD, AdamW, Optimizer, clip_gradients
+from seqtools.training.schedules import Schedule
+
+OPTIMIZERS = ("adamw", "sgd")
+PRECISIONS = ("float32", "bf16")
+
+
+class TrainingError(SeqtoolsError):
+    """A run that cannot go on: its loss is not finite, or there is nothing to learn from."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train.
+
+    Attributes:
+        optimizer: one of `OPTIMIZERS`.
+        lr: base learning rate; `schedule` scales it.
+        momentum: of SGD alone.
+        weight_decay: see `seqtools.training.optim`.
+        clip: largest global norm of the gradients, None for no clipping.
+        precision: one of `PRECISIONS`; bf16 is torch's autocast.
+        valid_every: steps between validations, besides those at the ends of epochs and of the run.
+        patience: validations in a row without a new best that end the run.
+        max_steps: steps after which the run ends.
+        max_time: seconds after which the run ends.
+        log_every: steps that one `Train` event averages over.
+    """
+
+    optimizer: str = "adamw"
+    lr: float = 1e-3
+    momentum: float = 0.9
+    weight_decay: float = 0.01
+    clip: float | None = 1.0
+    schedule: Schedule = field(default_factory=Schedule)
+    precision: str = "float32"
+    valid_every: int | None = None
+    patience: int | None = None
+    max_steps: int | None = None
+    max_time: float | None = None
+    log_every: int = 50
+
+
+def train(
+    model: nn.Module,
+    batches: Iterable[tuple[int, TensorBatch]],
+    settings: Settings,
+    *,
+    valid: Sequence[TensorBatch] = (),
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Event]:
+    """Train `model` on `batches`, pairs of an epoch and a batch, epoch after epoch.
+
+    However the iterator ends (the last event is `Done`; an error; being closed), the model then
+    holds the weights with the lowest loss on `valid`, if there was a validation.
+
+    Raises:
+        TrainingError: a loss or gradient is not finite, or no batch had a target.
+    """
+    run = _Run(model, settings, valid, clock)
+    try:
+        yield from run.events(batches)
+    finally:
+        run.best.restore(model)
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module, batches: Iterable[TensorBatch], *, precision: str = "float32"
+) -> Evaluation:
+    """Mean loss of `model` on `batches`, without dropout; independent of how they were cut.
+
+    Raises:
+        TrainingError: no batch has a target.
+    """
+    device = next(model.parameters()).device
+    total, targets = 0.0, 0
+    state: State | None = None
+    with _evaluating(model), _autocast(device, precision):
+        for batch in batches:
+            terms, state = cast(Loss, model).loss(batch.to(device), state if batch.carry else None)
+            value, count = terms.terms["nll"]
+            if count:
+                total += value.item()
+                targets += count
+    if not targets:
+        raise TrainingError("no batch has a target to evaluate")
+    return Evaluation(total / targets, targets)
+
+
+class _Run:
+    """What changes while training: counters, the optimiser, the carried state, the best weights."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        settings: Settings,
+        valid: Sequence[TensorBatch],
+        clock: Callable[[], float],
+    ) -> None:
+        self.model = model
+        self.settings = settings
+        self.valid = valid
+        self.best = Best()
+        self.device = next(model.parameters()).device
+        self.optimizer = _make_optimizer(model, settings)
+        self.clock = clock
+        self.started = clock()
+        self.step = self.epoch = self.tokens = self.skipped = 0
+        self.validated_at = -1
+        self.state: State | None = None
+        self.window = _Window(self.started)
+
+    def events(self, batches: Iterable[tuple[int, TensorBatch]]) -> Iterator[Event]:
+        """Train to the end."""
+        settings, reason = self.settings, None
+        self.model.train()
+        for self.epoch, pairs in groupby(batches, key=itemgetter(0)):
+            for _, batch in pairs:
+                if not self._learn(batch):
+                    self.skipped += 1
+                    yield Skipped(self._place(), self.skipped)
+                    continue
+                if self.step % settings.log_every == 0:
+                    yield self._report()
+                if settings.valid_every and self.step % settings.valid_every == 0:
+                    yield from self._validate()
+                reason = self._reason_to_stop()
+                if reason:
+                    break
+            yield from self._validate()
+            reason = reason or self._reason_to_stop()
+            if reason:
+                break
+        if not self.step:
+            raise TrainingError("no batch has a target to learn from")
+        if self.window.steps:
+            yield self._report()
+        valid_loss = self.best.loss if self.valid else None
+        yield Done(self._place(), reason or "data", self.tokens, self.skipped, valid_loss)
+
+    def _learn(self, batch: TensorBatch) -> bool:
+        """Take one step, unless the batch has no target; say whether."""
+        parameters, settings = self.optimizer.parameters, self.settings
+        for parameter in parameters:
+            parameter.grad = None
+        with _autocast(self.device, settings.precision):
+            found, self.state = cast(Loss, self.model).loss(
+                batch.to(self.device), self.state if batch.carry else None
+            )
+        total, count = found.terms[found.objective]
+        if not count:
+            return False
+        (total / count).backward()  # type: ignore[no-untyped-call]
+        norm = clip_gradients(parameters, settings.clip)
+        # All numbers of the step come from the device at once, and are judged before any weight
+        # changes, so a bad gradient never gets into the model.
+        *sums, grad_norm = torch.stack(
+            [s.detach() for s, _ in found.terms.values()] + [norm]
+        ).tolist()
+        self.step += 1
+        means = {n: (s, c) for (n, (_, c)), s in zip(found.terms.items(), sums, strict=True)}
+        self._check(means, grad_norm)
+        lr = settings.lr * settings.schedule.factor(self.step, self.clock() - self.started)
+        self.optimizer.step(lr)
+        self.tokens += found.terms["nll"][1]
+        clipped = settings.clip is not None and grad_norm > settings.clip
+        self.window.add(means, found.objective, grad_norm, lr, clipped=clipped)
+        return True
+
+    def _check(self, sums: dict[str, tuple[float, int]], grad_norm: float) -> None:
+        for name, value in [*((n, s) for n, (s, _) in sums.items()), ("gradient", grad_norm)]:
+            if not math.isfinite(value):
+                what = "loss" if name == "nll" else name
+                raise TrainingError(
+                    f"the {what} is {value} at step {self.step}; "
+                    "a lower learning rate, a longer warm-up or clipping may help"
+                )
+
+    def _report(self) -> Train:
+        now = self.clock()
+        event = self.window.close(self._place(), self.tokens, now)
+        self.window = _Window(now)
+        return event
+
+    def _validate(self) -> Iterator[Event]:
+        """Report and validate, once for any step; the time it takes does not count as training."""
+        if not self.valid or not self.step or self.validated_at == self.step:
+            return
+        if self.window.steps:
+            yield self._report()
+        begun = self.clock()
+        self.validated_at = self.step
+        found = evaluate(self.model, self.valid, precision=self.settings.precision)
+        if math.isnan(found.loss):
+            raise TrainingError(f"the validation loss is nan at step {self.step}")
+        best = self.best.offer(found.loss, self.model)
+        yield Valid(self._place(), found, self.tokens, best)
+        self.window.started += self.clock() - begun
+
+    def _reason_to_stop(self) -> str | None:
+        settings = self.settings
+        if settings.max_steps is not None and self.step >= settings.max_steps:
+            return "max-steps"
+        if settings.max_time is not None and self.clock() - self.started >= settings.max_time:
+            return "max-time"
+        if settings.patience is not None and self.best.since >= settings.patience:
+            return "patience"
+        return None
+
+    def _place(self) -> Place:
+        return Place(self.step, self.epoch, self.clock() - self.started)
+
+
+class _Window:
+    """The sums that one `Train` event averages."""
+
+    def __init__(self, started: float) -> None:
+        self.started = started
+        self.steps = self.clipped = 0
+        self.norms = self.lr = 0.0
+        self.objective = "nll"
+        self.sums: defaultdict[str, float] = defaultdict(float)
+        self.counts: defaultdict[str, int] = defaultdict(int)
+
+    def add(
+        self,
+        terms: dict[str, tuple[float, int]],
+        objective: str,
+        norm: float,
+        lr: float,
+        *,
+        clipped: bool,
+    ) -> None:
+        self.steps += 1
+        self.clipped += clipped
+        self.norms += norm
+        self.lr, self.objective = lr, objective
+        for name, (value, count) in terms.items():
+            self.sums[name] += value
+            self.counts[name] += count
+
+    def close(self, place: Place, tokens: int, now: float) -> Train:
+        means = {name: total / max(1, self.counts[name]) for name, total in self.sums.items()}
+        loss, objective = means.pop("nll"), means.pop(self.objective, None)
+        speed = self.counts["nll"] / max(1e-9, now - self.started)
+        norm = self.norms / self.steps
+        return Train(place, loss, objective, means, norm, self.clipped, self.lr, tokens, speed)
+
+
+def _make_optimizer(model: nn.Module, settings: Settings) -> Optimizer:
+    trained = [p for p in model.parameters() if p.requires_grad]
+    if settings.optimizer == "sgd":
+        return SGD(trained, momentum=settings.momentum, weight_decay=settings.weight_decay)
+    return AdamW(trained, weight_decay=settings.weight_decay)
+
+
+def _autocast(device: torch.device, precision: str) -> torch.autocast:
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Switch dropout off, and on again afterwards if it was."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)

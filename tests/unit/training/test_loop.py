@@ -1,0 +1,386 @@
+import itertools
+import math
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from seqtools.training.events import Done, Evaluation, Place, Skipped, Train, Valid, record
+from seqtools.training.loop import Settings, TrainingError, evaluate, train
+from seqtools.training.schedules import Schedule
+
+from .toys import Bigram, Clock, in_epochs, make_batch
+
+torch.set_num_threads(1)
+
+SGD = Settings(optimizer="sgd", momentum=0.0, weight_decay=0.0, clip=None, log_every=1)
+
+
+def settings(**changes):
+    return Settings(**{**vars(SGD), **changes})
+
+
+def of(kind, events):
+    return [event for event in events if isinstance(event, kind)]
+
+
+def row_loss(table, row):
+    """Sum of -ln P over a row of ids, by the definition."""
+    total = 0.0
+    for last, following in itertools.pairwise(row):
+        weights = [math.exp(x) for x in table[last].tolist()]
+        total -= math.log(weights[following] / sum(weights))
+    return total
+
+
+def make_model(seed=1):
+    model = Bigram()
+    with torch.no_grad():
+        model.table.copy_(torch.randn(4, 4, generator=torch.Generator().manual_seed(seed)))
+    return model
+
+
+def test_one_step_by_hand():
+    """From the row 0 1 the gradient of row 0 of the table is softmax minus one-hot."""
+    model = Bigram(size=4)
+    events = list(train(model, in_epochs([make_batch([0, 1])]), settings(lr=0.5)))
+    step = events[0]
+    assert step.loss == pytest.approx(math.log(4))
+    gradient = [0.25, 0.25 - 1, 0.25, 0.25]
+    assert step.grad_norm == pytest.approx(math.hypot(*gradient))
+    assert model.table[0].tolist() == pytest.approx([-0.5 * g for g in gradient])
+    assert model.table[1:].abs().sum() == 0
+
+
+def test_mean_is_over_targets_not_rows_or_batches():
+    """Case B44: 7 and 2 targets weigh 7 and 2, in one batch or two, padded or not."""
+    long, short = [0, 1, 2, 3, 0, 2, 1, 3], [3, 1, 0]
+    model = make_model()
+    expected = (row_loss(model.table, long) + row_loss(model.table, short)) / 9
+    for batches in (
+        [make_batch(long, short)],
+        [make_batch(long, short, width=64)],
+        [make_batch(short), make_batch(long)],
+    ):
+        found = evaluate(model, batches)
+        assert (found.loss, found.targets) == (pytest.approx(expected, abs=1e-6), 9)
+        frozen = settings(lr=0.0, log_every=len(batches))
+        step = next(train(make_model(), in_epochs(batches), frozen))
+        assert step.loss == pytest.approx(expected, abs=1e-6)
+        assert step.tokens == 9
+
+
+def test_step_gradient_is_unchanged_by_padding():
+    tables = []
+    for width in (None, 64):
+        model = make_model()
+        batch = make_batch([0, 1, 2, 3, 0, 2, 1, 3], [3, 1, 0], width=width)
+        list(train(model, in_epochs([batch]), settings(lr=1.0)))
+        tables.append(model.table.detach())
+    torch.testing.assert_close(*tables)
+
+
+def test_batch_without_targets_is_skipped_and_counted():
+    model = make_model()
+    before = model.table.detach().clone()
+    batches = in_epochs([make_batch([2]), make_batch([0, 1]), make_batch([3])])
+    events = list(train(model, batches, settings(lr=1.0)))
+    skipped = of(Skipped, events)
+    assert [event.skipped for event in skipped] == [1, 2]
+    assert [event.place.step for event in skipped] == [0, 1]
+    done = events[-1]
+    assert (done.place.step, done.skipped, done.tokens) == (1, 2, 1)
+    assert torch.equal(model.table[1:], before[1:])
+
+
+def test_a_run_with_no_target_at_all_fails():
+    with pytest.raises(TrainingError, match="no batch has a target to learn from"):
+        list(train(Bigram(), in_epochs([make_batch([2])]), SGD))
+    with pytest.raises(TrainingError, match="no batch has a target to learn from"):
+        list(train(Bigram(), [], SGD))
+    with pytest.raises(TrainingError, match="no batch has a target to evaluate"):
+        evaluate(Bigram(), [make_batch([2])])
+
+
+def test_state_is_carried_only_where_the_batch_says_so():
+    model = Bigram()
+    row = [0, 1]
+    batches = in_epochs(
+        [make_batch(row), make_batch(row, carry=True), make_batch(row), make_batch(row, carry=True)]
+    )
+    list(train(model, batches, SGD))
+    assert model.seen == [None, 1, None, 3]
+    model.seen = []
+    evaluate(model, [batch for _, batch in batches])
+    assert model.seen == [None, 1, None, 3]
+
+
+def test_validation_does_not_disturb_the_carried_state():
+    model = Bigram()
+    batches = in_epochs([make_batch([0, 1], carry=i > 0) for i in range(2)])
+    list(train(model, batches, settings(valid_every=1), valid=[make_batch([0, 1])]))
+    # step 1, validation, step 2 carrying on from call 1, validation
+    assert model.seen == [None, None, 1, None]
+
+
+def test_validations_every_n_steps_at_epoch_ends_and_once_at_the_end():
+    batches = in_epochs([make_batch([0, 1])] * 5, [make_batch([0, 1])] * 4)
+    events = list(train(Bigram(), batches, settings(valid_every=2), valid=[make_batch([0, 1])]))
+    assert [(e.place.epoch, e.place.step) for e in of(Valid, events)] == [
+        (1, 2), (1, 4), (1, 5), (2, 6), (2, 8), (2, 9),
+    ]  # fmt: skip
+
+
+def test_each_validation_is_preceded_by_the_training_loss_up_to_it():
+    batches = in_epochs([make_batch([0, 1])] * 5)
+    chosen = settings(valid_every=2, log_every=4)
+    events = list(train(Bigram(), batches, chosen, valid=[make_batch([0, 1])]))
+    kinds = [(type(e).__name__, e.place.step) for e in events]
+    assert kinds == [
+        ("Train", 2), ("Valid", 2), ("Train", 4), ("Valid", 4), ("Train", 5), ("Valid", 5),
+        ("Done", 5),
+    ]  # fmt: skip
+
+
+def test_what_is_left_over_is_reported_without_validation():
+    events = list(train(Bigram(), in_epochs([make_batch([0, 1])] * 5), settings(log_every=2)))
+    assert [e.place.step for e in of(Train, events)] == [2, 4, 5]
+    assert events[-1] == Done(events[-1].place, "data", 5, 0, None)
+
+
+def test_best_weights_are_there_at_the_best_event_and_at_the_end():
+    """Training on 0 1 makes 0 2 ever less likely, so the first validation is the best."""
+    model = Bigram()
+    tables = []
+    chosen = settings(lr=1.0, valid_every=1)
+    batches = in_epochs([make_batch([0, 1])] * 4)
+    for event in train(model, batches, chosen, valid=[make_batch([0, 2])]):
+        if isinstance(event, Valid):
+            tables.append(model.table.detach().clone())
+            assert event.best == (len(tables) == 1)
+    assert not torch.equal(tables[0], tables[3])
+    assert torch.equal(model.table, tables[0])
+    assert event.valid_loss == pytest.approx(row_loss(tables[0], [0, 2]), abs=1e-6)
+
+
+def test_closing_early_leaves_the_best_weights():
+    model = Bigram()
+    chosen = settings(lr=1.0, valid_every=1)
+    events = train(model, in_epochs([make_batch([0, 1])] * 4), chosen, valid=[make_batch([0, 2])])
+    tables = []
+    for event in events:
+        if isinstance(event, Valid):
+            tables.append(model.table.detach().clone())
+        if len(tables) == 2:
+            break
+    events.close()
+    assert torch.equal(model.table, tables[0])
+
+
+def test_patience_counts_validations_without_a_new_best():
+    batches = in_epochs([make_batch([0, 1])] * 10)
+    chosen = settings(lr=1.0, valid_every=1, patience=2)
+    events = list(train(Bigram(), batches, chosen, valid=[make_batch([0, 2])]))
+    assert [e.best for e in of(Valid, events)] == [True, False, False]
+    assert (events[-1].reason, events[-1].place.step) == ("patience", 3)
+
+
+def test_max_steps_takes_no_batch_too_many():
+    taken = []
+
+    def batches():
+        for number in range(10):
+            taken.append(number)
+            yield 1, make_batch([0, 1])
+
+    events = list(train(Bigram(), batches(), settings(max_steps=3), valid=[make_batch([0, 1])]))
+    assert (events[-1].reason, events[-1].place.step, len(taken)) == ("max-steps", 3, 3)
+    assert [e.place.step for e in of(Valid, events)] == [3]
+
+
+def test_max_time():
+    clock = Clock(tick=1.0)
+    batches = in_epochs([make_batch([0, 1])] * 1000)
+    events = list(train(Bigram(), batches, settings(max_time=30.0), clock=clock))
+    assert events[-1].reason == "max-time"
+    assert 30 <= events[-1].place.seconds <= 40
+
+
+def test_cosine_over_time_sees_the_clock():
+    chosen = settings(lr=1.0, max_time=100.0, schedule=Schedule("cosine", seconds=100.0))
+    batches = in_epochs([make_batch([0, 1])] * 1000)
+    rates = [e.lr for e in of(Train, train(Bigram(), batches, chosen, clock=Clock()))]
+    assert rates[0] > 0.99
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < 0.01
+
+
+def test_rate_follows_the_schedule():
+    chosen = settings(lr=2.0, schedule=Schedule("constant", warmup=4))
+    batches = in_epochs([make_batch([0, 1])] * 5)
+    assert [e.lr for e in of(Train, train(Bigram(), batches, chosen))] == [0.5, 1, 1.5, 2, 2]
+
+
+def test_clipping_is_counted_and_applied():
+    model = Bigram()
+    chosen = settings(lr=1.0, clip=0.1, log_every=2)
+    events = list(train(model, in_epochs([make_batch([0, 1])] * 2), chosen))
+    assert events[0].clipped == 2
+    assert events[0].grad_norm > 0.1
+    assert model.table.detach().norm() <= 0.2 + 1e-6
+
+
+def test_smoothed_objective_is_optimised_but_the_loss_is_not_smoothed():
+    """With smoothing e the optimum of P(1 | 0) is 1 - e + e / V, not 1."""
+    model = Bigram(size=4, smoothing=0.4)
+    batches = in_epochs([make_batch([0, 1])] * 400)
+    events = list(train(model, batches, settings(lr=1.0), valid=[make_batch([0, 1])]))
+    assert model.table[0].softmax(-1)[1].item() == pytest.approx(0.7, abs=1e-3)
+    last = of(Train, events)[-1]
+    assert last.loss == pytest.approx(-math.log(0.7), abs=2e-3)
+    smoothed = -0.7 * math.log(0.7) - 3 * 0.1 * math.log(0.1)
+    assert last.objective == pytest.approx(smoothed, abs=2e-3)
+    assert of(Valid, events)[-1].evaluation.loss == pytest.approx(last.loss, abs=2e-3)
+
+
+class Breaking(Bigram):
+    """Its loss becomes `value` at call `at`; its gradient alone where value is None."""
+
+    def __init__(self, at, value):
+        super().__init__()
+        self.at, self.value = at, value
+
+    def loss(self, batch, state):
+        found, state = super().loss(batch, state)
+        if self.training and len(self.seen) >= self.at:
+            nll, count = found.terms["nll"]
+            if self.value is None:
+                nll = nll + (self.table[3, 3] - self.table[3, 3]).sqrt()  # 0, with slope inf
+            else:
+                nll = nll * self.value
+            found.terms["nll"] = (nll, count)
+        return found, state
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (math.nan, "the loss is nan at step 3"),
+        (math.inf, "the loss is inf at step 3"),
+        (None, "the gradient is (nan|inf) at step 3"),
+    ],
+)
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_a_loss_or_gradient_that_is_not_finite_ends_the_run(value, text, clip):
+    model = Breaking(at=3, value=value)
+    events = train(model, in_epochs([make_batch([0, 1])] * 9), settings(clip=clip))
+    assert [type(event) for event in itertools.islice(events, 2)] == [Train, Train]
+    before = model.table.detach().clone()
+    with pytest.raises(TrainingError, match=text):
+        next(events)
+    assert torch.equal(model.table, before)  # nothing bad got into the weights
+
+
+def test_adamw_learns_the_table_of_a_cycle():
+    model = Bigram()
+    batches = in_epochs([make_batch([0, 1, 2, 3, 0])] * 300)
+    list(train(model, batches, Settings(lr=0.1, weight_decay=0.0)))
+    assert evaluate(model, [make_batch([0, 1, 2, 3, 0])]).perplexity < 1.05
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_evaluation_puts_the_mode_back_and_leaves_no_gradient(training):
+    model = Bigram().train(training)
+    evaluate(model, [make_batch([0, 1])])
+    assert model.training is training
+    assert model.table.grad is None
+
+
+def test_training_starts_in_training_mode():
+    model = Bigram().eval()
+    modes = [model.training for _ in train(model, in_epochs([make_batch([0, 1])] * 2), SGD)]
+    assert modes[:2] == [True, True]
+
+
+def test_validation_time_is_not_training_time():
+    """Every look at the clock takes a second; slow validations must not lower the speed."""
+    clock = Clock(tick=0.0)
+
+    class Slow(Bigram):
+        def loss(self, batch, state):
+            clock.now += 1.0 if self.training else 1000.0
+            return super().loss(batch, state)
+
+    batches = in_epochs([make_batch([0, 1, 2])] * 4)
+    chosen = settings(valid_every=2, log_every=1)
+    events = list(train(Slow(), batches, chosen, valid=[make_batch([0, 1])], clock=clock))
+    assert [e.tokens_per_second for e in of(Train, events)] == [2.0] * 4
+
+
+def test_bf16_keeps_the_weights_in_float32():
+    class Linear(Bigram):
+        def loss(self, batch, state):
+            # a product, which autocast turns to bf16
+            product = torch.eye(4) @ self.table
+            assert product.dtype == torch.bfloat16
+            found, state = super().loss(batch, state)
+            nll, count = found.terms["nll"]
+            found.terms["nll"] = (nll + 0.0 * product.float().sum(), count)
+            return found, state
+
+    model = Linear()
+    chosen = settings(precision="bf16", lr=0.5)
+    list(train(model, in_epochs([make_batch([0, 1])]), chosen, valid=[make_batch([0, 1])]))
+    assert model.table.dtype == torch.float32
+    assert model.table[0, 1].item() == pytest.approx(0.375)
+
+
+def test_the_same_run_gives_the_same_weights():
+    tables = []
+    for _ in range(2):
+        model = make_model()
+        list(train(model, in_epochs([make_batch([0, 1, 3, 2, 1])] * 20), Settings()))
+        tables.append(model.table.detach())
+    assert torch.equal(*tables)
+
+
+def test_records():
+    place = Place(7, 2, 1.23456)
+    train_record = record(Train(place, math.log(8), 2.5, {"kl": 0.5}, 0.7, 3, 1e-3, 90, 12.345))
+    assert list(train_record) == [
+        "event", "step", "epoch", "loss", "perplexity", "objective", "kl", "grad_norm", "clipped",
+        "lr", "tokens", "tokens_per_second", "seconds",
+    ]  # fmt: skip
+    assert train_record["event"] == "train"
+    assert train_record["perplexity"] == pytest.approx(8)
+    assert "objective" not in record(Train(place, 1.0, None, {}, 0.7, 3, 1e-3, 90, 12.3))
+    valid = record(Valid(place, Evaluation(math.log(2), 11), 90, True))
+    assert (valid["bits"], valid["targets"], valid["best"]) == (pytest.approx(1), 11, True)
+    assert record(Done(place, "data", 90, 0, None)) == {
+        "event": "done", "step": 7, "epoch": 2, "reason": "data", "tokens": 90, "skipped": 0,
+        "seconds": 1.235,
+    }  # fmt: skip
+    assert record(Skipped(place, 4))["skipped"] == 4
+
+
+def test_perplexity_that_overflows_is_infinite():
+    assert record(Valid(Place(1, 1, 0), Evaluation(1000.0, 1), 1, True))["perplexity"] == math.inf
+
+
+def test_a_run_never_loads_the_compiler():
+    code = """
+import sys
+sys.path.insert(0, {here!r})
+import torch
+from toys import Bigram, in_epochs, make_batch
+from seqtools.training.loop import Settings, train
+for optimizer in ("adamw", "sgd"):
+    chosen = Settings(optimizer=optimizer, precision="bf16")
+    list(train(Bigram(), in_epochs([make_batch([0, 1])]), chosen, valid=[make_batch([0, 1])]))
+print([name for name in sys.modules if name.startswith("torch._dynamo")])
+"""
+    here = __file__.rsplit("/", 1)[0]
+    command = [sys.executable, "-c", code.format(here=here)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

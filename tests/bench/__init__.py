@@ -1,0 +1,1 @@
+"""Speed, always as a ratio of two things measured in turn in one run."""

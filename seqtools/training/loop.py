@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -68,29 +68,6 @@ class Settings:
     log_every: int = 50
 
 
-def train(
-    model: nn.Module,
-    batches: Iterable[tuple[int, TensorBatch]],
-    settings: Settings,
-    *,
-    valid: Sequence[TensorBatch] = (),
-    clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Event]:
-    """Train `model` on `batches`, pairs of an epoch and a batch, epoch after epoch.
-
-    However the iterator ends (the last event is `Done`; an error; being closed), the model then
-    holds the weights with the lowest loss on `valid`, if there was a validation.
-
-    Raises:
-        TrainingError: a loss or gradient is not finite, or no batch had a target.
-    """
-    run = _Run(model, settings, valid, clock)
-    try:
-        yield from run.events(batches)
-    finally:
-        run.best.restore(model)
-
-
 @torch.no_grad()
 def evaluate(
     model: nn.Module, batches: Iterable[TensorBatch], *, precision: str = "float32"
@@ -115,31 +92,67 @@ def evaluate(
     return Evaluation(total / targets, targets)
 
 
-class _Run:
-    """What changes while training: counters, the optimiser, the carried state, the best weights."""
+class Training(Iterator[Event]):
+    """One training run, as the iterator of its events.
+
+    However it ends (the last event is `Done`; an error; `close`), the model then holds the weights
+    with the lowest loss on `valid`, if there was a validation.
+
+    Args:
+        model: implements `seqtools.models.protocols.Loss`; its device is the run's.
+        batches: pairs of an epoch and a batch, epoch after epoch.
+        settings: how to train.
+        valid: batches to validate on; without any there is no validation.
+        clock: gives seconds.
+
+    Attributes:
+        step: steps taken so far.
+        epoch: the epoch they have come to.
+        tokens: targets trained on so far.
+        skipped: batches without targets so far.
+        best: the best weights so far.
+
+    Raises:
+        TrainingError: a loss or gradient is not finite, or no batch had a target.
+    """
 
     def __init__(
         self,
         model: nn.Module,
+        batches: Iterable[tuple[int, TensorBatch]],
         settings: Settings,
-        valid: Sequence[TensorBatch],
-        clock: Callable[[], float],
+        *,
+        valid: Sequence[TensorBatch] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.model = model
         self.settings = settings
         self.valid = valid
         self.best = Best()
-        self.device = next(model.parameters()).device
-        self.optimizer = _make_optimizer(model, settings)
-        self.clock = clock
-        self.started = clock()
         self.step = self.epoch = self.tokens = self.skipped = 0
-        self.validated_at = -1
-        self.state: State | None = None
-        self.window = _Window(self.started)
+        self._device = next(model.parameters()).device
+        self._optimizer = _make_optimizer(model, settings)
+        self._clock = clock
+        self._started = clock()
+        self._validated_at = 0
+        self._state: State | None = None
+        self._window = _Window(self._started)
+        self._events = self._run(batches)
 
-    def events(self, batches: Iterable[tuple[int, TensorBatch]]) -> Iterator[Event]:
-        """Train to the end."""
+    def __next__(self) -> Event:
+        return next(self._events)
+
+    def close(self) -> None:
+        """End the run here."""
+        self._events.close()
+
+    def _run(self, batches: Iterable[tuple[int, TensorBatch]]) -> Generator[Event, None, None]:
+        try:
+            yield from self._train(batches)
+        finally:
+            self.best.restore(self.model)
+
+    def _train(self, batches: Iterable[tuple[int, TensorBatch]]) -> Iterator[Event]:
         settings, reason = self.settings, None
         self.model.train()
         for self.epoch, pairs in groupby(batches, key=itemgetter(0)):
@@ -161,19 +174,19 @@ class _Run:
                 break
         if not self.step:
             raise TrainingError("no batch has a target to learn from")
-        if self.window.steps:
+        if self._window.steps:
             yield self._report()
         valid_loss = self.best.loss if self.valid else None
         yield Done(self._place(), reason or "data", self.tokens, self.skipped, valid_loss)
 
     def _learn(self, batch: TensorBatch) -> bool:
         """Take one step, unless the batch has no target; say whether."""
-        parameters, settings = self.optimizer.parameters, self.settings
+        parameters, settings = self._optimizer.parameters, self.settings
         for parameter in parameters:
             parameter.grad = None
-        with _autocast(self.device, settings.precision):
-            found, self.state = cast(Loss, self.model).loss(
-                batch.to(self.device), self.state if batch.carry else None
+        with _autocast(self._device, settings.precision):
+            found, self._state = cast(Loss, self.model).loss(
+                batch.to(self._device), self._state if batch.carry else None
             )
         total, count = found.terms[found.objective]
         if not count:
@@ -188,11 +201,11 @@ class _Run:
         self.step += 1
         means = {n: (s, c) for (n, (_, c)), s in zip(found.terms.items(), sums, strict=True)}
         self._check(means, grad_norm)
-        lr = settings.lr * settings.schedule.factor(self.step, self.clock() - self.started)
-        self.optimizer.step(lr)
+        lr = settings.lr * settings.schedule.factor(self.step, self._clock() - self._started)
+        self._optimizer.step(lr)
         self.tokens += found.terms["nll"][1]
         clipped = settings.clip is not None and grad_norm > settings.clip
-        self.window.add(means, found.objective, grad_norm, lr, clipped=clipped)
+        self._window.add(means, found.objective, grad_norm, lr, clipped=clipped)
         return True
 
     def _check(self, sums: dict[str, tuple[float, int]], grad_norm: float) -> None:
@@ -205,38 +218,38 @@ class _Run:
                 )
 
     def _report(self) -> Train:
-        now = self.clock()
-        event = self.window.close(self._place(), self.tokens, now)
-        self.window = _Window(now)
+        now = self._clock()
+        event = self._window.close(self._place(), self.tokens, now)
+        self._window = _Window(now)
         return event
 
     def _validate(self) -> Iterator[Event]:
         """Report and validate, once for any step; the time it takes does not count as training."""
-        if not self.valid or not self.step or self.validated_at == self.step:
+        if not self.valid or self._validated_at == self.step:
             return
-        if self.window.steps:
+        if self._window.steps:
             yield self._report()
-        begun = self.clock()
-        self.validated_at = self.step
+        begun = self._clock()
+        self._validated_at = self.step
         found = evaluate(self.model, self.valid, precision=self.settings.precision)
         if math.isnan(found.loss):
             raise TrainingError(f"the validation loss is nan at step {self.step}")
         best = self.best.offer(found.loss, self.model)
         yield Valid(self._place(), found, self.tokens, best)
-        self.window.started += self.clock() - begun
+        self._window.started += self._clock() - begun
 
     def _reason_to_stop(self) -> str | None:
         settings = self.settings
         if settings.max_steps is not None and self.step >= settings.max_steps:
             return "max-steps"
-        if settings.max_time is not None and self.clock() - self.started >= settings.max_time:
+        if settings.max_time is not None and self._clock() - self._started >= settings.max_time:
             return "max-time"
         if settings.patience is not None and self.best.since >= settings.patience:
             return "patience"
         return None
 
     def _place(self) -> Place:
-        return Place(self.step, self.epoch, self.clock() - self.started)
+        return Place(self.step, self.epoch, self._clock() - self._started)
 
 
 class _Window:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seqtools.training.events import Done, Evaluation, Place, Skipped, Train, Valid, record
-from seqtools.training.loop import Settings, TrainingError, evaluate, train
+from seqtools.training.loop import Settings, Training, TrainingError, evaluate
 from seqtools.training.schedules import Schedule
 
 from .toys import Bigram, Clock, in_epochs, make_batch
@@ -44,7 +44,7 @@ def make_model(seed=1):
 def test_one_step_by_hand():
     """From the row 0 1 the gradient of row 0 of the table is softmax minus one-hot."""
     model = Bigram(size=4)
-    events = list(train(model, in_epochs([make_batch([0, 1])]), settings(lr=0.5)))
+    events = list(Training(model, in_epochs([make_batch([0, 1])]), settings(lr=0.5)))
     step = events[0]
     assert step.loss == pytest.approx(math.log(4))
     gradient = [0.25, 0.25 - 1, 0.25, 0.25]
@@ -66,7 +66,7 @@ def test_mean_is_over_targets_not_rows_or_batches():
         found = evaluate(model, batches)
         assert (found.loss, found.targets) == (pytest.approx(expected, abs=1e-6), 9)
         frozen = settings(lr=0.0, log_every=len(batches))
-        step = next(train(make_model(), in_epochs(batches), frozen))
+        step = next(Training(make_model(), in_epochs(batches), frozen))
         assert step.loss == pytest.approx(expected, abs=1e-6)
         assert step.tokens == 9
 
@@ -76,7 +76,7 @@ def test_step_gradient_is_unchanged_by_padding():
     for width in (None, 64):
         model = make_model()
         batch = make_batch([0, 1, 2, 3, 0, 2, 1, 3], [3, 1, 0], width=width)
-        list(train(model, in_epochs([batch]), settings(lr=1.0)))
+        list(Training(model, in_epochs([batch]), settings(lr=1.0)))
         tables.append(model.table.detach())
     torch.testing.assert_close(*tables)
 
@@ -85,7 +85,7 @@ def test_batch_without_targets_is_skipped_and_counted():
     model = make_model()
     before = model.table.detach().clone()
     batches = in_epochs([make_batch([2]), make_batch([0, 1]), make_batch([3])])
-    events = list(train(model, batches, settings(lr=1.0)))
+    events = list(Training(model, batches, settings(lr=1.0)))
     skipped = of(Skipped, events)
     assert [event.skipped for event in skipped] == [1, 2]
     assert [event.place.step for event in skipped] == [0, 1]
@@ -96,9 +96,9 @@ def test_batch_without_targets_is_skipped_and_counted():
 
 def test_a_run_with_no_target_at_all_fails():
     with pytest.raises(TrainingError, match="no batch has a target to learn from"):
-        list(train(Bigram(), in_epochs([make_batch([2])]), SGD))
+        list(Training(Bigram(), in_epochs([make_batch([2])]), SGD))
     with pytest.raises(TrainingError, match="no batch has a target to learn from"):
-        list(train(Bigram(), [], SGD))
+        list(Training(Bigram(), [], SGD))
     with pytest.raises(TrainingError, match="no batch has a target to evaluate"):
         evaluate(Bigram(), [make_batch([2])])
 
@@ -109,7 +109,7 @@ def test_state_is_carried_only_where_the_batch_says_so():
     batches = in_epochs(
         [make_batch(row), make_batch(row, carry=True), make_batch(row), make_batch(row, carry=True)]
     )
-    list(train(model, batches, SGD))
+    list(Training(model, batches, SGD))
     assert model.seen == [None, 1, None, 3]
     model.seen = []
     evaluate(model, [batch for _, batch in batches])
@@ -119,14 +119,14 @@ def test_state_is_carried_only_where_the_batch_says_so():
 def test_validation_does_not_disturb_the_carried_state():
     model = Bigram()
     batches = in_epochs([make_batch([0, 1], carry=i > 0) for i in range(2)])
-    list(train(model, batches, settings(valid_every=1), valid=[make_batch([0, 1])]))
+    list(Training(model, batches, settings(valid_every=1), valid=[make_batch([0, 1])]))
     # step 1, validation, step 2 carrying on from call 1, validation
     assert model.seen == [None, None, 1, None]
 
 
 def test_validations_every_n_steps_at_epoch_ends_and_once_at_the_end():
     batches = in_epochs([make_batch([0, 1])] * 5, [make_batch([0, 1])] * 4)
-    events = list(train(Bigram(), batches, settings(valid_every=2), valid=[make_batch([0, 1])]))
+    events = list(Training(Bigram(), batches, settings(valid_every=2), valid=[make_batch([0, 1])]))
     assert [(e.place.epoch, e.place.step) for e in of(Valid, events)] == [
         (1, 2), (1, 4), (1, 5), (2, 6), (2, 8), (2, 9),
     ]  # fmt: skip
@@ -135,7 +135,7 @@ def test_validations_every_n_steps_at_epoch_ends_and_once_at_the_end():
 def test_each_validation_is_preceded_by_the_training_loss_up_to_it():
     batches = in_epochs([make_batch([0, 1])] * 5)
     chosen = settings(valid_every=2, log_every=4)
-    events = list(train(Bigram(), batches, chosen, valid=[make_batch([0, 1])]))
+    events = list(Training(Bigram(), batches, chosen, valid=[make_batch([0, 1])]))
     kinds = [(type(e).__name__, e.place.step) for e in events]
     assert kinds == [
         ("Train", 2), ("Valid", 2), ("Train", 4), ("Valid", 4), ("Train", 5), ("Valid", 5),
@@ -144,7 +144,7 @@ def test_each_validation_is_preceded_by_the_training_loss_up_to_it():
 
 
 def test_what_is_left_over_is_reported_without_validation():
-    events = list(train(Bigram(), in_epochs([make_batch([0, 1])] * 5), settings(log_every=2)))
+    events = list(Training(Bigram(), in_epochs([make_batch([0, 1])] * 5), settings(log_every=2)))
     assert [e.place.step for e in of(Train, events)] == [2, 4, 5]
     assert events[-1] == Done(events[-1].place, "data", 5, 0, None)
 
@@ -155,7 +155,7 @@ def test_best_weights_are_there_at_the_best_event_and_at_the_end():
     tables = []
     chosen = settings(lr=1.0, valid_every=1)
     batches = in_epochs([make_batch([0, 1])] * 4)
-    for event in train(model, batches, chosen, valid=[make_batch([0, 2])]):
+    for event in Training(model, batches, chosen, valid=[make_batch([0, 2])]):
         if isinstance(event, Valid):
             tables.append(model.table.detach().clone())
             assert event.best == (len(tables) == 1)
@@ -167,13 +167,16 @@ def test_best_weights_are_there_at_the_best_event_and_at_the_end():
 def test_closing_early_leaves_the_best_weights():
     model = Bigram()
     chosen = settings(lr=1.0, valid_every=1)
-    events = train(model, in_epochs([make_batch([0, 1])] * 4), chosen, valid=[make_batch([0, 2])])
+    events = Training(
+        model, in_epochs([make_batch([0, 1])] * 4), chosen, valid=[make_batch([0, 2])]
+    )
     tables = []
     for event in events:
         if isinstance(event, Valid):
             tables.append(model.table.detach().clone())
         if len(tables) == 2:
             break
+    assert (events.step, events.epoch, events.tokens) == (2, 1, 2)
     events.close()
     assert torch.equal(model.table, tables[0])
 
@@ -181,7 +184,7 @@ def test_closing_early_leaves_the_best_weights():
 def test_patience_counts_validations_without_a_new_best():
     batches = in_epochs([make_batch([0, 1])] * 10)
     chosen = settings(lr=1.0, valid_every=1, patience=2)
-    events = list(train(Bigram(), batches, chosen, valid=[make_batch([0, 2])]))
+    events = list(Training(Bigram(), batches, chosen, valid=[make_batch([0, 2])]))
     assert [e.best for e in of(Valid, events)] == [True, False, False]
     assert (events[-1].reason, events[-1].place.step) == ("patience", 3)
 
@@ -194,7 +197,7 @@ def test_max_steps_takes_no_batch_too_many():
             taken.append(number)
             yield 1, make_batch([0, 1])
 
-    events = list(train(Bigram(), batches(), settings(max_steps=3), valid=[make_batch([0, 1])]))
+    events = list(Training(Bigram(), batches(), settings(max_steps=3), valid=[make_batch([0, 1])]))
     assert (events[-1].reason, events[-1].place.step, len(taken)) == ("max-steps", 3, 3)
     assert [e.place.step for e in of(Valid, events)] == [3]
 
@@ -202,7 +205,7 @@ def test_max_steps_takes_no_batch_too_many():
 def test_max_time():
     clock = Clock(tick=1.0)
     batches = in_epochs([make_batch([0, 1])] * 1000)
-    events = list(train(Bigram(), batches, settings(max_time=30.0), clock=clock))
+    events = list(Training(Bigram(), batches, settings(max_time=30.0), clock=clock))
     assert events[-1].reason == "max-time"
     assert 30 <= events[-1].place.seconds <= 40
 
@@ -210,7 +213,7 @@ def test_max_time():
 def test_cosine_over_time_sees_the_clock():
     chosen = settings(lr=1.0, max_time=100.0, schedule=Schedule("cosine", seconds=100.0))
     batches = in_epochs([make_batch([0, 1])] * 1000)
-    rates = [e.lr for e in of(Train, train(Bigram(), batches, chosen, clock=Clock()))]
+    rates = [e.lr for e in of(Train, Training(Bigram(), batches, chosen, clock=Clock()))]
     assert rates[0] > 0.99
     assert rates == sorted(rates, reverse=True)
     assert rates[-1] < 0.01
@@ -219,13 +222,13 @@ def test_cosine_over_time_sees_the_clock():
 def test_rate_follows_the_schedule():
     chosen = settings(lr=2.0, schedule=Schedule("constant", warmup=4))
     batches = in_epochs([make_batch([0, 1])] * 5)
-    assert [e.lr for e in of(Train, train(Bigram(), batches, chosen))] == [0.5, 1, 1.5, 2, 2]
+    assert [e.lr for e in of(Train, Training(Bigram(), batches, chosen))] == [0.5, 1, 1.5, 2, 2]
 
 
 def test_clipping_is_counted_and_applied():
     model = Bigram()
     chosen = settings(lr=1.0, clip=0.1, log_every=2)
-    events = list(train(model, in_epochs([make_batch([0, 1])] * 2), chosen))
+    events = list(Training(model, in_epochs([make_batch([0, 1])] * 2), chosen))
     assert events[0].clipped == 2
     assert events[0].grad_norm > 0.1
     assert model.table.detach().norm() <= 0.2 + 1e-6
@@ -235,7 +238,7 @@ def test_smoothed_objective_is_optimised_but_the_loss_is_not_smoothed():
     """With smoothing e the optimum of P(1 | 0) is 1 - e + e / V, not 1."""
     model = Bigram(size=4, smoothing=0.4)
     batches = in_epochs([make_batch([0, 1])] * 400)
-    events = list(train(model, batches, settings(lr=1.0), valid=[make_batch([0, 1])]))
+    events = list(Training(model, batches, settings(lr=1.0), valid=[make_batch([0, 1])]))
     assert model.table[0].softmax(-1)[1].item() == pytest.approx(0.7, abs=1e-3)
     last = of(Train, events)[-1]
     assert last.loss == pytest.approx(-math.log(0.7), abs=2e-3)
@@ -274,7 +277,7 @@ class Breaking(Bigram):
 @pytest.mark.parametrize("clip", [None, 1.0])
 def test_a_loss_or_gradient_that_is_not_finite_ends_the_run(value, text, clip):
     model = Breaking(at=3, value=value)
-    events = train(model, in_epochs([make_batch([0, 1])] * 9), settings(clip=clip))
+    events = Training(model, in_epochs([make_batch([0, 1])] * 9), settings(clip=clip))
     assert [type(event) for event in itertools.islice(events, 2)] == [Train, Train]
     before = model.table.detach().clone()
     with pytest.raises(TrainingError, match=text):
@@ -285,7 +288,7 @@ def test_a_loss_or_gradient_that_is_not_finite_ends_the_run(value, text, clip):
 def test_adamw_learns_the_table_of_a_cycle():
     model = Bigram()
     batches = in_epochs([make_batch([0, 1, 2, 3, 0])] * 300)
-    list(train(model, batches, Settings(lr=0.1, weight_decay=0.0)))
+    list(Training(model, batches, Settings(lr=0.1, weight_decay=0.0)))
     assert evaluate(model, [make_batch([0, 1, 2, 3, 0])]).perplexity < 1.05
 
 
@@ -299,7 +302,7 @@ def test_evaluation_puts_the_mode_back_and_leaves_no_gradient(training):
 
 def test_training_starts_in_training_mode():
     model = Bigram().eval()
-    modes = [model.training for _ in train(model, in_epochs([make_batch([0, 1])] * 2), SGD)]
+    modes = [model.training for _ in Training(model, in_epochs([make_batch([0, 1])] * 2), SGD)]
     assert modes[:2] == [True, True]
 
 
@@ -314,7 +317,7 @@ def test_validation_time_is_not_training_time():
 
     batches = in_epochs([make_batch([0, 1, 2])] * 4)
     chosen = settings(valid_every=2, log_every=1)
-    events = list(train(Slow(), batches, chosen, valid=[make_batch([0, 1])], clock=clock))
+    events = list(Training(Slow(), batches, chosen, valid=[make_batch([0, 1])], clock=clock))
     assert [e.tokens_per_second for e in of(Train, events)] == [2.0] * 4
 
 
@@ -331,7 +334,7 @@ def test_bf16_keeps_the_weights_in_float32():
 
     model = Linear()
     chosen = settings(precision="bf16", lr=0.5)
-    list(train(model, in_epochs([make_batch([0, 1])]), chosen, valid=[make_batch([0, 1])]))
+    list(Training(model, in_epochs([make_batch([0, 1])]), chosen, valid=[make_batch([0, 1])]))
     assert model.table.dtype == torch.float32
     assert model.table[0, 1].item() == pytest.approx(0.375)
 
@@ -340,7 +343,7 @@ def test_the_same_run_gives_the_same_weights():
     tables = []
     for _ in range(2):
         model = make_model()
-        list(train(model, in_epochs([make_batch([0, 1, 3, 2, 1])] * 20), Settings()))
+        list(Training(model, in_epochs([make_batch([0, 1, 3, 2, 1])] * 20), Settings()))
         tables.append(model.table.detach())
     assert torch.equal(*tables)
 
@@ -374,10 +377,10 @@ import sys
 sys.path.insert(0, {here!r})
 import torch
 from toys import Bigram, in_epochs, make_batch
-from seqtools.training.loop import Settings, train
+from seqtools.training.loop import Settings, Training
 for optimizer in ("adamw", "sgd"):
     chosen = Settings(optimizer=optimizer, precision="bf16")
-    list(train(Bigram(), in_epochs([make_batch([0, 1])]), chosen, valid=[make_batch([0, 1])]))
+    list(Training(Bigram(), in_epochs([make_batch([0, 1])]), chosen, valid=[make_batch([0, 1])]))
 print([name for name in sys.modules if name.startswith("torch._dynamo")])
 """
     here = __file__.rsplit("/", 1)[0]

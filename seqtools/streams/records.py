@@ -18,6 +18,8 @@ Record = dict[str, Any]
 
 # orjson turns integers from 2**64 into floats; 19 digits in a row, not after a point, may be one.
 _LONG_NUMBER = re.compile(rb"(?<![\d.])\d{19}")
+# The pattern is slow and such numbers rare: first see whether any digits can be one.
+_EQUAL_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _NAMES = {
     dict: "an object",
     list: "a list",
@@ -39,7 +41,7 @@ def loads(line: bytes) -> Record:
     """
     try:
         record = orjson.loads(line)
-        if _LONG_NUMBER.search(line):
+        if b"0" * 19 in line.translate(_EQUAL_DIGITS) and _LONG_NUMBER.search(line):
             record = _loads_exactly(line)
     except (orjson.JSONDecodeError, ValueError, RecursionError) as error:
         raise RecordError(_explain(line, error)) from None

@@ -34,10 +34,9 @@ def gather(
     if left:
         columns = columns - (width - lengths)[:, None]  # (rows, width), negative where padding is
     real = (columns >= 0) & (columns < lengths[:, None])
-    if not real.any():
-        return np.full((len(starts), width), fill, dtype=np.int32)
-    places = np.where(real, starts[:, None] + columns, 0)
-    return np.where(real, flat[places], np.int32(fill))
+    ids = flat.take(starts[:, None] + columns, mode="clip")  # padding may lie outside of `flat`
+    ids[~real] = fill
+    return ids
 
 
 def pad_right(rows: NDArray[np.int32], lengths: NDArray[np.integer]) -> Ids:

@@ -16,6 +16,7 @@ import orjson
 from numpy.typing import NDArray
 
 from seqtools.errors import FormatError, InputError, RecordError
+from seqtools.streams.files import Line
 from seqtools.streams.records import dumps, loads, name_of
 from seqtools.text.vocab import Vocabulary
 
@@ -234,18 +235,15 @@ def _rectangle(
     return matrix, lengths
 
 
-Line = tuple[str, int, bytes]  # name of the file, physical line number, the line
-
-
 class Reader:
     """A batch stream that is held to its header; `header` is there at once, before any batch.
 
-    Iterating gives the batches in order, epochs numbered through. The same header again (`cat a b`)
-    starts a new stream whose epochs count on.
+    Iterating gives the batches in order. The same header again (`cat a b`) starts a new stream,
+    whose epochs count on from those before.
 
     Args:
-        lines: the stream's lines with their places.
-        name: the stream's name for a message when there is no line at all.
+        lines: the stream's lines with their places, without blank ones.
+        name: the stream's name, for a message when there is no line at all.
 
     Raises:
         InputError: a line is malformed or out of place, or the stream ends short of its promise.
@@ -253,47 +251,64 @@ class Reader:
     """
 
     def __init__(self, lines: Iterable[Line], name: str = "<stdin>") -> None:
-        self._lines = (line for line in lines if line[2].strip())
+        self._lines = iter(lines)
         first = next(self._lines, None)
         if first is None:
             raise FormatError(f"{name}: no records: the batch stream is empty")
-        self._place = first[:2]
-        self._header_line = first[2]
-        self.header = self._checked_header(first)
+        self._last = first.place
+        self._header_line = first.raw
+        self.header = _read_header(first)
 
     def __iter__(self) -> Iterator[Batch]:
-        before = 0  # epochs of the streams that ended
+        finished = 0  # epochs of the streams before this one
         progress = _Progress(self.header)
         for line in self._lines:
-            if progress.complete and line[2].startswith(b'{"seqtools":'):
-                self._place = line[:2]
+            self._last = line.place
+            if progress.complete and line.raw.startswith(b'{"seqtools":'):
                 self._check_again(line)
-                before += len(self.header.batches)
+                finished += len(self.header.batches)
                 progress = _Progress(self.header)
                 continue
+            batch = parse_batch(line, self.header)
             try:
-                batch = Batch.from_bytes(line[2])
                 progress.take(batch)
-                check_ids(batch, self.header)
             except RecordError as error:
-                raise InputError(line[0], line[1], str(error)) from None
-            self._place = line[:2]
-            batch.epoch += before
+                raise _placed(error, line) from None
+            batch.epoch += finished
             yield batch
         if not progress.complete:
-            raise InputError(*self._place, f"the batch stream ends early: {progress.shortfall()}")
-
-    def _checked_header(self, line: Line) -> Header:
-        try:
-            return Header.from_bytes(line[2])
-        except FormatError as error:
-            raise InputError(line[0], line[1], str(error)) from None
+            reason = f"the batch stream ends too early: {progress.shortfall()}"
+            raise InputError(self._last.source, self._last.line, reason)
 
     def _check_again(self, line: Line) -> None:
-        if line[2].strip() != self._header_line.strip():
-            again = self._checked_header(line)
-            if again != self.header:
-                raise InputError(line[0], line[1], "another header in the middle of the stream")
+        if line.raw.strip() != self._header_line.strip() and _read_header(line) != self.header:
+            reason = "a different header in the middle of the stream"
+            raise InputError(line.place.source, line.place.line, reason)
+
+
+def parse_batch(line: Line, header: Header) -> Batch:
+    """Read one batch and see that it fits the header.
+
+    Raises:
+        InputError: it is malformed, or has ids that are not in the vocabulary.
+    """
+    try:
+        batch = Batch.from_bytes(line.raw)
+        check_ids(batch, header)
+    except RecordError as error:
+        raise _placed(error, line) from None
+    return batch
+
+
+def _read_header(line: Line) -> Header:
+    try:
+        return Header.from_bytes(line.raw)
+    except FormatError as error:
+        raise _placed(error, line) from None
+
+
+def _placed(error: Exception, line: Line) -> InputError:
+    return InputError(line.place.source, line.place.line, str(error))
 
 
 class _Progress:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -135,7 +136,7 @@ class Batch:
     carry: bool = False
     records: list[str | int] = field(default_factory=list)
 
-    @property
+    @cached_property
     def target_count(self) -> int:
         """How many targets count."""
         return int(np.count_nonzero(self.targets != IGNORED))
@@ -197,28 +198,19 @@ def _number(value: dict[str, Any], name: str) -> int:
     return number
 
 
-def _integers(value: Any, name: str) -> array[int]:
-    """Flat copy of a list of numbers; refuses everything else, as numpy would not."""
-    numbers = array("i")
-    if type(value) is not list:
-        raise RecordError(f'"{name}" must hold lists of integers, got {name_of(value)}')
-    try:
-        numbers.fromlist(value)
-    except (TypeError, OverflowError):
-        raise RecordError(f'"{name}" must hold integers of 32 bits') from None
-    return numbers
-
-
 def _matrix(value: dict[str, Any], name: str) -> NDArray[np.int32]:
     rows = value.get(name)
-    if type(rows) is not list or not rows:
-        raise RecordError(f'"{name}" must be a list of rows')
-    numbers = array("i")
-    for row in rows:
-        numbers += _integers(row, name)
+    if type(rows) is not list or not rows or type(rows[0]) is not list or not rows[0]:
+        raise RecordError(f'"{name}" must be a list of rows, none of them empty')
     width = len(rows[0])
-    if not width or any(len(row) != width for row in rows):
-        raise RecordError(f'the rows of "{name}" must be equally long, and not empty')
+    numbers = array("i")
+    try:
+        for row in rows:
+            numbers.fromlist(row)  # refuses all but integers, as numpy would not
+            if len(row) != width:
+                raise RecordError(f'the rows of "{name}" must be equally long')
+    except (TypeError, OverflowError):
+        raise RecordError(f'"{name}" must be lists of integers of 32 bits') from None
     return np.frombuffer(numbers, dtype=np.int32).reshape(len(rows), width)
 
 
@@ -226,8 +218,11 @@ def _rectangle(
     value: dict[str, Any], name: str, name_of_lengths: str
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     matrix = _matrix(value, name)
-    lengths = np.frombuffer(_integers(value.get(name_of_lengths), name_of_lengths), np.int32)
     rows, width = matrix.shape
+    found = value.get(name_of_lengths)
+    if type(found) is not list or not found:
+        raise RecordError(f'"{name_of_lengths}" must be a list of integers')
+    lengths = _matrix({name_of_lengths: [found]}, name_of_lengths)[0]
     if len(lengths) != rows:
         raise RecordError(f'"{name}" has {rows} rows, but "{name_of_lengths}" {len(lengths)}')
     if lengths.min() < 1 or lengths.max() > width:

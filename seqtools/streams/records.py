@@ -17,16 +17,17 @@ from seqtools.errors import RecordError
 Record = dict[str, Any]
 
 # orjson turns integers from 2**64 into floats; 19 digits in a row, not after a point, may be one.
-_LONG_NUMBER = re.compile(rb"(?<![\d.])\d{19}")
+_LONG_NUMBER = re.compile(rb"(?<![\d.])\d{19,}")
 # The pattern is slow and such numbers rare: first see whether any digits can be one.
 _EQUAL_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_NOT_FINITE = "a number is not finite, and JSON cannot hold it"
 _NAMES = {
-    dict: "an object",
-    list: "a list",
-    str: "a string",
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
+    dict: "object",
+    list: "list",
+    str: "string",
+    bool: "boolean",
+    int: "number",
+    float: "number",
     type(None): "null",
 }
 
@@ -40,10 +41,11 @@ def loads(line: bytes) -> Record:
         RecordError: not UTF-8, not JSON, or not an object.
     """
     try:
-        record = orjson.loads(line)
         if b"0" * 19 in line.translate(_EQUAL_DIGITS) and _LONG_NUMBER.search(line):
             record = _loads_exactly(line)
-    except (orjson.JSONDecodeError, ValueError, RecursionError) as error:
+        else:
+            record = orjson.loads(line)
+    except (ValueError, RecursionError) as error:
         raise RecordError(_explain(line, error)) from None
     if type(record) is not dict:
         raise RecordError(f"a record must be an object, got {name_of(record)}")
@@ -56,7 +58,7 @@ def dumps(record: Any) -> bytes:
     Floats of numpy's float32 keep the fewest digits that give the same float32 back.
 
     Raises:
-        RecordError: a NaN or an infinity, which JSON cannot hold.
+        RecordError: a NaN or an infinity, which JSON cannot hold; no Unicode text; too deep.
     """
     try:
         data = orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY)
@@ -133,31 +135,37 @@ def name_of(value: Any) -> str:
 
 
 def _loads_exactly(line: bytes) -> Any:
-    return json.loads(line, parse_constant=_refuse_constant)
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+    # The standard library lets pass what is no JSON, so orjson has to agree to all but the digits;
+    # four of them, since an escape `\uXXXX` may be among them.
+    orjson.loads(_LONG_NUMBER.sub(b"1111", line))
+    return json.loads(line)
 
 
 def _dumps_exactly(record: Any) -> bytes:
+    """What orjson refuses: integers beyond 64 bits, deep nesting; and the reason for the rest."""
     try:
         text = json.dumps(
             record, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
         )
-    except ValueError as error:
-        raise RecordError("a number is not finite, and JSON cannot hold it") from error
-    return text.encode("utf-8")
+        return text.encode("utf-8")
+    except RecursionError:
+        raise RecordError("nested too deeply to be written") from None
+    except UnicodeEncodeError:
+        raise RecordError("a string is not Unicode text, and JSON cannot hold it") from None
+    except ValueError:
+        raise RecordError(_NOT_FINITE) from None
 
 
 def _plain(value: Any) -> Any:
-    """A numpy value as plain Python, for the standard library's encoder."""
-    return value.tolist()
+    """A numpy value as plain Python, a float32 as the float that is written as short."""
+    _refuse_non_finite(value)
+    contiguous = value.copy()
+    return orjson.loads(orjson.dumps(contiguous, option=orjson.OPT_SERIALIZE_NUMPY))
 
 
 def _refuse_non_finite(value: Any) -> None:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        raise RecordError("a number is not finite, and JSON cannot hold it")
+        raise RecordError(_NOT_FINITE)
     if isinstance(value, dict):
         for item in value.values():
             _refuse_non_finite(item)
@@ -177,9 +185,9 @@ def _explain(line: bytes, error: Exception) -> str:
             f"not UTF-8: byte 0x{line[problem.start]:02x} at byte {problem.start + 1} of the line"
         )
     if isinstance(error, RecursionError):
-        return "not JSON: nested too deeply"
-    if isinstance(error, orjson.JSONDecodeError):
-        if "recursion" in error.msg:
-            return "not JSON: nested too deeply"
+        return "nested too deeply to be read"
+    if isinstance(error, json.JSONDecodeError):
+        if error.msg.startswith(("depth", "recursion")):
+            return "nested too deeply to be read"
         return f"not JSON: {error.msg} at column {error.colno}"
     return f"not JSON: {error}"

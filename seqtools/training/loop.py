@@ -100,7 +100,7 @@ class Training(Iterator[Event]):
 
     Args:
         model: implements `seqtools.models.protocols.Loss`; its device is the run's.
-        batches: pairs of an epoch and a batch, epoch after epoch.
+        batches: pairs of an epoch and a batch (None: one without targets), epoch after epoch.
         settings: how to train.
         valid: batches to validate on; without any there is no validation.
         clock: gives seconds.
@@ -119,7 +119,7 @@ class Training(Iterator[Event]):
     def __init__(
         self,
         model: nn.Module,
-        batches: Iterable[tuple[int, TensorBatch]],
+        batches: Iterable[tuple[int, TensorBatch | None]],
         settings: Settings,
         *,
         valid: Sequence[TensorBatch] = (),
@@ -146,18 +146,18 @@ class Training(Iterator[Event]):
         """End the run here."""
         self._events.close()
 
-    def _run(self, batches: Iterable[tuple[int, TensorBatch]]) -> Generator[Event, None, None]:
+    def _run(self, batches: Iterable[tuple[int, TensorBatch | None]]) -> Generator[Event, None, None]:
         try:
             yield from self._train(batches)
         finally:
             self.best.restore(self.model)
 
-    def _train(self, batches: Iterable[tuple[int, TensorBatch]]) -> Iterator[Event]:
+    def _train(self, batches: Iterable[tuple[int, TensorBatch | None]]) -> Iterator[Event]:
         settings, reason = self.settings, None
         self.model.train()
         for self.epoch, pairs in groupby(batches, key=itemgetter(0)):
             for _, batch in pairs:
-                if not self._learn(batch):
+                if batch is None or not self._learn(batch):
                     self.skipped += 1
                     yield Skipped(self._place(), self.skipped)
                     continue

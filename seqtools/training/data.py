@@ -1,7 +1,7 @@
 """Batches for training and evaluation: a batch stream read as tensors, once or several times.
 
-The header is read and checked when a `Batches` is made, before torch is loaded; torch is imported
-by the first call that makes tensors.
+The header and the first batch are read and checked when a `Batches` is made, before torch is
+loaded; torch is imported by the first call that makes tensors.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import stat
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -48,8 +48,8 @@ class Batches:
     Raises:
         ConfigError: more epochs are wanted than can be had.
         FormatError: the stream is empty.
-        InputError: the header is malformed; when it is read, so is a batch, or it is out of place,
-            or the stream ends short of what the header promises.
+        InputError: the header or the first batch is malformed; when it is read, so is a later
+            batch, or it is out of place, or the stream ends short of what the header promises.
     """
 
     def __init__(
@@ -77,6 +77,8 @@ class Batches:
         self.steps = promised[0] * self.epochs if self._repeats else sum(promised[: self.epochs])
         if not self.steps:
             raise FormatError(f"{name}: no records: the stream has no batches")
+        stream = iter(self._reader)
+        self._stream = chain(list(islice(stream, 1)), stream)  # the first one is checked now
 
     def tensors(self, device: torch.device | str) -> Iterator[tuple[int, TensorBatch | None]]:
         """Give each batch on `device` with its epoch, from 1; None for one without any target.
@@ -94,11 +96,11 @@ class Batches:
         """Give the batches in the order in which they are to be learned from."""
         if not self._repeats:
             # With a limit, do not wait for a line behind the last batch that is wanted.
-            yield from islice(self._reader, None if self._whole else self.steps)
+            yield from islice(self._stream, None if self._whole else self.steps)
             return
         assert self._file is not None
         carry = False
-        for batch in self._reader:
+        for batch in self._stream:
             if batch.epoch > 1:
                 raise ConfigError(
                     f"{self.epochs} epochs are wanted, but the file holds several streams; "

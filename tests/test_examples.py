@@ -1,0 +1,171 @@
+"""The examples: what the date generator writes, and each Makefile run end to end at a tiny size."""
+
+import importlib.util
+import json
+import pathlib
+import re
+import subprocess
+import sys
+from datetime import date
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+
+
+def load_dates():
+    spec = importlib.util.spec_from_file_location("dates", EXAMPLES / "dates" / "dates.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+dates = load_dates()
+
+
+def run_dates(*arguments: str) -> bytes:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "dates" / "dates.py"), *arguments],
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout
+
+
+# A reader of dates that shares nothing with the generator: words add up to numbers.
+
+CARDINALS = """
+    oh one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen
+"""
+ORDINALS = """
+    zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth
+    thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth
+"""
+TENS = """
+    twenty=20 thirty=30 forty=40 fifty=50 sixty=60 seventy=70 eighty=80 ninety=90
+    twentieth=20 thirtieth=30
+"""
+WORDS = {word: value for value, word in enumerate(CARDINALS.split())}
+WORDS |= {word: value for value, word in enumerate(ORDINALS.split())}
+WORDS |= {word: int(value) for word, _, value in (pair.partition("=") for pair in TENS.split())}
+MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
+WEEKDAYS = "montuewedthufrisatsun"
+FILLERS = {"the", "of", "in", "on", "and"}
+
+
+def number(word: str) -> int:
+    found = re.fullmatch(r"(\d+)(st|nd|rd|th)?", word)
+    return int(found[1]) if found else sum(WORDS[part] for part in word.split("-"))
+
+
+def year(words: list[str]) -> int:
+    """`2019`, `twenty nineteen`, `nineteen oh five`, `nineteen hundred`, `two thousand one`."""
+    if words[1:2] == ["thousand"]:
+        return 1000 * number(words[0]) + sum(map(number, words[2:]))
+    if words[1:] == ["hundred"]:
+        return 100 * number(words[0])
+    values = [number(word) for word in words if word != "oh"]
+    return values[0] if len(values) == 1 else 100 * values[0] + values[1]
+
+
+def read_english(text: str) -> tuple[date, int | None]:
+    text = re.sub(r"(?<=\d)-(?=[a-z])|(?<=[a-z])-(?=\d)", " ", text.lower())
+    words = [word for word in re.findall(r"[\w-]+", text) if word not in FILLERS]
+    weekday = None
+    for word in words:
+        if re.fullmatch(r"(mon|tue|wed|thu|fri|sat|sun)(s?|nes|rs|ur)(day)?", word):
+            weekday = WEEKDAYS.index(word[:3]) // 3
+            words.remove(word)
+            break
+    (at,) = [place for place, word in enumerate(words) if re.match(r"[a-z]{3}", word)
+             and word[:3] in MONTHS and word not in WORDS]  # fmt: skip
+    before, after = words[:at], words[at + 1 :]
+    if not before:  # month, day, year
+        day, years = after[0], after[1:]
+    elif number(before[-1]) <= 31 and len(before) == 1:  # day, month, year
+        day, years = before[0], after
+    elif len(after) == 1:  # year, month, day
+        day, years = after[0], before
+    else:  # year, day, month
+        day, years = before[-1], before[:-1]
+    return date(year(years), MONTHS.index(words[at][:3]) // 3 + 1, number(day)), weekday
+
+
+def han(text: str) -> int:
+    """`2019`, `二〇一九`, `三十`, `十二`, `二十一`."""
+    if text.isdecimal():
+        return int(text)
+    text = text.replace("零", "〇")
+    if "十" not in text:
+        return int("".join(str("〇一二三四五六七八九".index(sign)) for sign in text))
+    tens, unit = text.split("十")
+    return 10 * (han(tens) if tens else 1) + (han(unit) if unit else 0)
+
+
+def read_chinese(text: str) -> tuple[date, int | None]:
+    weekday = re.search(r"(?:星期|礼拜|周)(.)", text)
+    found = re.search(
+        r"([\d〇零一二三四五六七八九]{4})年的?(\w+)月([\d一二三四五六七八九十]+)[日号]", text
+    )
+    day = date(*map(han, found.groups()))
+    rest = text.replace(found[0], "").replace(weekday[0] if weekday else "", "")
+    assert rest in ("", "，")
+    return day, "一二三四五六日".index(weekday[1]) if weekday else None
+
+
+def read_date(text: str) -> tuple[date, int | None]:
+    """The date that is meant, and the weekday from Monday 0 that is said of it."""
+    if found := re.fullmatch(r"(\d{4})[./](\d{1,2})[./](\d{1,2})", text):
+        return date(*map(int, found.groups())), None
+    return read_chinese(text) if "年" in text else read_english(text)
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_every_written_date_reads_back_to_its_iso_form(split):
+    said = 0
+    for record in dates.write_records(split, 1000 if split != "train" else 20000, seed=3):
+        day, weekday = read_date(record["src"])
+        assert day.isoformat() == record["tgt"], record
+        if weekday is not None:
+            said += 1
+            assert weekday == day.weekday(), record
+    assert said > 100
+
+
+def test_the_test_dates_are_in_no_other_split():
+    train = {record["tgt"] for record in dates.write_records("train", 60000, seed=0)}
+    valid = {record["tgt"] for record in dates.write_records("valid", 1000, seed=0)}
+    test = {record["tgt"] for record in dates.write_records("test", 1000, seed=0)}
+    assert len(valid) == len(test) == 1000
+    assert not train & test
+    assert not valid & test
+    assert not train & valid
+    assert not set(dates.days_of("train", 0)) & set(dates.days_of("test", 0))
+
+
+def test_all_forms_of_both_languages_occur():
+    sources = [record["src"] for record in dates.write_records("train", 5000, seed=0)]
+    for form in (
+        r"the third of \w+, nineteen [\w-]+",
+        r"[A-Z][a-z]{2} \d+, \d{4}",
+        r".* oh \w+",
+        r"the \d+th of .*",
+        r"[A-Z][a-z]+day, .*",
+        r"\d+ [a-z]+ \d{4}",
+        r"\d{4}年\d+月\d+号",
+        r"[二一][〇零一二三四五六七八九]{3}年\w+月\w+日星期.",
+        r"周.，.*",
+        r"\d{4}/\d+/\d+",
+    ):
+        assert any(re.fullmatch(form, source) for source in sources), form
+
+
+def test_the_generator_repeats_itself_and_heeds_its_arguments():
+    once = run_dates("train", "--count", "50")
+    assert once == run_dates("train", "--count", "50")
+    assert once != run_dates("train", "--count", "50", "--seed", "1")
+    records = [json.loads(line) for line in once.splitlines()]
+    assert [list(record) for record in records] == [["id", "src", "tgt"]] * 50
+    assert [record["id"] for record in records] == [f"train-{n}" for n in range(1, 51)]

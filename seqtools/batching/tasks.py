@@ -127,16 +127,12 @@ class Seq2seqCorpus(Corpus):
             options = replace(options, batch_tokens=BUDGET)
         _check_drop_last(options)
         kind, ends = ("ids", False) if options.ids else ("tokens", True)
+        before = _symbol(target, "bos", "target ") if ends else []
+        behind = _symbol(target, "eos", "target ") if ends else []
+        behind_source = _symbol(source, "eos", "source ") if ends else []
         columns = {
-            "source": Column(
-                f"src_{kind}", source, bos=[], eos=_symbol(source, "eos") if ends else []
-            ),
-            "target": Column(
-                f"tgt_{kind}",
-                target,
-                bos=_symbol(target, "bos") if ends else [],
-                eos=_symbol(target, "eos") if ends else [],
-            ),
+            "source": Column(f"src_{kind}", source, bos=[], eos=behind_source),
+            "target": Column(f"tgt_{kind}", target, bos=before, eos=behind),
         }
         super().__init__("seq2seq", columns, options, whole=True)
 
@@ -226,8 +222,9 @@ def _check_drop_last(options: Options) -> None:
         )
 
 
-def _symbol(vocabulary: Vocabulary, role: str) -> list[int]:
+def _symbol(vocabulary: Vocabulary, role: str, side: str = "") -> list[int]:
     number = vocabulary.specials.get(role)
     if number is None:
-        raise ConfigError(f"the vocabulary has no {SPECIALS[role]}, which stands around sequences")
+        where = "behind" if role == "eos" else "before"
+        raise ConfigError(f"the {side}vocabulary has no {SPECIALS[role]} to put {where} sequences")
     return [number]

@@ -1,0 +1,109 @@
+"""The options of `seq-batch` that its kinds share, as decorators that end in one typed value."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+
+from seqtools.cli._options import POSITIVE, Streams, seed_option, stream_options
+
+if TYPE_CHECKING:
+    from seqtools.batching.corpus import Options
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class OffsetType(click.ParamType[int | Literal["random"]]):
+    """A number from 0, or `random`."""
+
+    name = "N|random"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | Literal["random"]:
+        """Parse and check."""
+        if value == "random":
+            return "random"
+        if not (str(value).isascii() and str(value).isdigit()):
+            self.fail(f"{value!r} is neither a number from 0 nor random", param, ctx)
+        return int(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """How records become batches; the names are those of the options."""
+
+    ids: bool
+    batch_size: int | None
+    batch_tokens: int | None
+    epochs: int
+    no_shuffle: bool
+    drop_last: bool
+    max_length: int | None
+    truncate: str | None
+    pad_side: str
+    pad_to: int
+    seed: int
+
+    def options(self) -> Options:
+        """The same for the library."""
+        from seqtools.batching.corpus import Options
+
+        return Options(
+            ids=self.ids,
+            max_length=self.max_length,
+            truncate=self.truncate or "right",
+            batch_size=self.batch_size,
+            batch_tokens=self.batch_tokens,
+            shuffle=not self.no_shuffle,
+            drop_last=self.drop_last,
+            pad_left=self.pad_side == "left",
+            pad_to=self.pad_to,
+            seed=self.seed,
+        )
+
+
+_CUTTING = (
+    click.option(
+        "--ids", is_flag=True, help="Take ids as they are, from the fields that end in ids."
+    ),
+    click.option("--batch-size", type=POSITIVE, help="Rows of a batch, at most."),
+    click.option("--batch-tokens", type=POSITIVE, help="Rows x longest row, at most."),
+    click.option(
+        "--epochs", type=POSITIVE, default=1, show_default=True,
+        help="Write so many epochs, each newly cut.",
+    ),
+    click.option("--no-shuffle", is_flag=True, help="Keep the order of the file."),
+    click.option("--drop-last", is_flag=True, help="Leave out what fills no whole batch."),
+    click.option("--max-length", type=POSITIVE, help="Longest sequence, its end symbol counted."),
+    click.option(
+        "--truncate", type=click.Choice(["right", "left", "drop", "error"]),
+        help="Longer ones: lose their end, lose their beginning, are left out, or are bad"
+        " records; default: right.",
+    ),
+    click.option(
+        "--pad-side", type=click.Choice(["right", "left"]), default="right", show_default=True,
+        help="Where short rows are filled up.",
+    ),
+    click.option("--pad-to", type=POSITIVE, default=1, help="Make rows at least so long."),
+    seed_option,
+)  # fmt: skip
+
+
+def cutting_options(function: F) -> F:
+    """Give a kind its streams and a `Cutting` as first arguments."""
+
+    @functools.wraps(function)
+    def wrapper(streams: Streams, *args: Any, **values: Any) -> Any:
+        cutting = Cutting(**{field.name: values.pop(field.name) for field in fields(Cutting)})
+        if cutting.truncate is not None and cutting.max_length is None:
+            raise click.UsageError("--truncate needs --max-length N.")
+        return function(streams, cutting, *args, **values)
+
+    for option in reversed(_CUTTING):
+        wrapper = option(wrapper)
+    return stream_options()(wrapper)  # type: ignore[return-value]

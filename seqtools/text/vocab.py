@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from seqtools.errors import ConfigError, FormatError, InputError, RecordError
+from seqtools.errors import FormatError, InputError, RecordError
 from seqtools.text.specials import DEFAULT_SPECIALS, SPECIALS, ordered
 
 
@@ -232,42 +232,24 @@ class Vocabulary:
             InputError: a line is no vocabulary entry.
             FormatError: the lines together are no vocabulary.
         """
-        number = 0
+        from seqtools.streams.files import Shard, chomp, read_blocks
+        from seqtools.streams.records import loads
+
+        line = 0
 
         def entries() -> Iterator[dict[str, Any]]:
-            nonlocal number
-            for position, line in _lines(path):
-                number = position
-                if line.strip():
-                    yield _entry(line)
+            nonlocal line
+            for block in read_blocks([path]):
+                for place, raw in block.lines(Shard(), 1):
+                    line = place.line
+                    yield loads(chomp(raw))
 
         try:
             return cls.from_entries(entries())
         except RecordError as error:
-            raise InputError(path, number, str(error)) from None
+            raise InputError(path, line, str(error)) from None
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from None
-
-
-def _lines(path: str) -> Iterator[tuple[int, bytes]]:
-    try:
-        with open(path, "rb") as file:
-            for number, line in enumerate(file, start=1):
-                yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-    except OSError as error:
-        raise ConfigError(f"cannot open {path}: {error.strerror}") from None
-
-
-def _entry(line: bytes) -> dict[str, Any]:
-    import json
-
-    try:
-        entry = json.loads(line)
-    except ValueError as error:
-        raise RecordError(f"not JSON: {error}") from None
-    if not isinstance(entry, dict):
-        raise RecordError("a vocabulary entry must be an object")
-    return entry
 
 
 def _is_count(value: object) -> bool:
@@ -280,8 +262,9 @@ def _check_entry(entry: Mapping[str, Any]) -> int:
         raise RecordError(
             'not a vocabulary entry: {"id": number, "token": string, ...} is expected'
         )
-    if "special" in entry and entry["special"] not in SPECIALS:
-        raise RecordError(f"unknown special {entry['special']!r}")
+    role = entry.get("special", "pad")
+    if not isinstance(role, str) or role not in SPECIALS:
+        raise RecordError(f"unknown special {role!r}")
     if "count" in entry and not _is_count(entry["count"]):
         raise RecordError('"count" must be a whole number')
     assert isinstance(number, int)

@@ -1,0 +1,232 @@
+"""seq-tokenize: text to tokens and back."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from seqtools.cli import _run
+from seqtools.cli._io import Session
+from seqtools.cli._options import Streams, example, filter_options, group
+
+if TYPE_CHECKING:
+    from seqtools.text.normalize import Form
+    from seqtools.text.tokenizers import Tokenizer
+    from seqtools.text.tokenizers.jieba import Mode
+    from seqtools.text.tokenizers.records import Tag
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SHOWN = 10  # entries of a user dictionary named in a warning
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all kinds let one ask for; see the options of the same names."""
+
+    field: tuple[str, ...]
+    text: bool
+    reverse: bool
+    lowercase: bool
+    normalize: Form
+    offsets: bool
+    keep_space: bool
+
+
+def plan_options(function: F) -> F:
+    """Give a kind the options of `Plan`, as one argument of that name."""
+
+    @functools.wraps(function)
+    def wrapper(**values: Any) -> Any:
+        plan = Plan(**{name: values.pop(name) for name in Plan.__dataclass_fields__})
+        if plan.reverse:
+            for name in ("text", "lowercase", "offsets"):
+                if getattr(plan, name):
+                    raise click.UsageError(f"--{name} makes no sense with --reverse.")
+            if plan.normalize != "none":
+                raise click.UsageError("--normalize makes no sense with --reverse.")
+        if plan.text and len(plan.field) > 1:
+            raise click.UsageError("--text fills one --field.")
+        return function(plan=plan, **values)
+
+    for option in reversed(_PLAN_OPTIONS):
+        wrapper = option(wrapper)
+    return wrapper  # type: ignore[return-value]
+
+
+_PLAN_OPTIONS = (
+    click.option(
+        "--field", multiple=True, default=("text",), show_default=True,
+        help="A field of text, F, whose tokens become F_tokens (tokens for text); repeatable.",
+    ),
+    click.option("--text", is_flag=True, help="Read plain lines; they become the field."),
+    click.option("--reverse", is_flag=True, help="Tokens to text."),
+    click.option("--lowercase", is_flag=True, help="Tokens in lower case."),
+    click.option(
+        "--normalize", type=click.Choice(["none", "nfc", "nfkc"]), default="none",
+        show_default=True, help="Unicode normal form of the tokens.",
+    ),
+    click.option(
+        "--offsets", is_flag=True,
+        help="Add F_offsets: where each token stands in F, [start, end) in code points.",
+    ),
+    click.option(
+        "--keep-space", is_flag=True,
+        help="Keep tokens of white space, so that the tokens joined are the text.",
+    ),
+)  # fmt: skip
+
+
+@group("tokenize", "Text to tokens and, with --reverse, tokens to text.")
+def cli() -> None:
+    """The kinds are below."""
+
+
+@cli.command(
+    epilog=example(
+        """$ echo '{"text":"It works, mostly."}' | seq-tokenize whitespace""",
+        '{"text":"It works, mostly.","tokens":["It","works,","mostly."]}',
+    )
+)
+@plan_options
+@filter_options
+def whitespace(streams: Streams, plan: Plan) -> None:
+    """What stands between white space, which includes U+00A0 and U+3000, but not U+FEFF.
+
+    --reverse puts a space between the tokens.
+    """
+    from seqtools.text.tokenizers.whitespace import WhitespaceTokenizer
+
+    _tokenize(streams, plan, WhitespaceTokenizer(keep_space=plan.keep_space))
+
+
+@cli.command(
+    epilog=example(
+        """$ echo "It works, doesn't it? 3.14!" | seq-tokenize word --text --lowercase""",
+        """{"text":"It works, doesn't it? 3.14!",""",
+        """ "tokens":["it","works",",","doesn't","it","?","3.14","!"]}""",
+        """$ echo '{"tokens":["it","works",",","mostly","."]}' | seq-tokenize word --reverse""",
+        """{"tokens":["it","works",",","mostly","."],"text":"it works, mostly."}""",
+    )
+)
+@plan_options
+@filter_options
+def word(streams: Streams, plan: Plan) -> None:
+    """Words, numbers and symbols; each Han character a token, an emoji with its parts one.
+
+    Nothing but white space is left out. --reverse gives readable text: spaces stand where English
+    and German have them, and none between Han characters.
+    """
+    from seqtools.text.tokenizers.word import WordTokenizer
+
+    _tokenize(streams, plan, WordTokenizer(keep_space=plan.keep_space))
+
+
+@cli.command(
+    epilog=example(
+        "$ echo 我爱 NLP | seq-tokenize char --text",
+        '{"text":"我爱 NLP","tokens":["我","爱","N","L","P"]}',
+    )
+)
+@plan_options
+@filter_options
+def char(streams: Streams, plan: Plan) -> None:
+    """Each code point (not each grapheme) a token.
+
+    --reverse puts nothing between the tokens; with --keep-space the text comes back as it was.
+    """
+    from seqtools.text.tokenizers.char import CharTokenizer
+
+    _tokenize(streams, plan, CharTokenizer(keep_space=plan.keep_space))
+
+
+@cli.command(
+    epilog=example(
+        "$ echo 他在研究所工作 | seq-tokenize jieba --text --mode search --offsets",
+        "$ echo 她在北京工作 | seq-tokenize jieba --text --pos",
+    )
+)
+@click.option(
+    "--mode", type=click.Choice(["precise", "full", "search"]), default="precise",
+    show_default=True, help="One segmentation, all words of the dictionary, or one with the"
+    " shorter words before each long one.",
+)  # fmt: skip
+@click.option(
+    "--hmm/--no-hmm", default=True, show_default=True,
+    help="Find words that are in no dictionary (full never does).",
+)  # fmt: skip
+@click.option(
+    "--user-dict", metavar="FILE", multiple=True,
+    help="More words, lines of WORD [COUNT] [TAG]; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--pos",
+    is_flag=True,
+    help="Add F_pos: parts of speech, by jieba's posseg, which segments in its own way.",
+)
+@plan_options
+@filter_options
+def jieba(
+    streams: Streams, plan: Plan, mode: Mode, user_dict: tuple[str, ...], *, hmm: bool, pos: bool
+) -> None:
+    """Chinese words by jieba.
+
+    --reverse puts nothing between the tokens; those of full and search overlap, so it refuses them.
+    """
+    from seqtools.text.tokenizers.char import CharTokenizer
+    from seqtools.text.tokenizers.jieba import JiebaTokenizer
+
+    if mode != "precise" and (pos or plan.reverse):
+        raise click.UsageError(f"--{'pos' if pos else 'reverse'} needs --mode precise.")
+    if plan.reverse:
+        if pos or user_dict:
+            raise click.UsageError("--reverse needs no dictionary.")
+        _tokenize(streams, plan, CharTokenizer())
+        return
+    tokenizer = JiebaTokenizer(
+        mode=mode, hmm=hmm, user_dict=user_dict, pos=pos, keep_space=plan.keep_space
+    )
+    for path, entries in tokenizer.unmatchable.items():
+        if entries:
+            _run.warn(_unmatchable(path, entries))
+    _tokenize(streams, plan, tokenizer, tag=tokenizer.tag if pos else None)
+
+
+def _tokenize(streams: Streams, plan: Plan, tokenizer: Tokenizer, tag: Tag | None = None) -> None:
+    from seqtools.text.convert import read_text
+    from seqtools.text.normalize import Normalizer
+    from seqtools.text.tokenizers.records import join_fields, split_fields
+
+    if plan.reverse:
+        transform = join_fields(plan.field, tokenizer)
+    else:
+        normalizer = Normalizer(plan.normalize, plan.lowercase)
+        transform = split_fields(plan.field, tokenizer, normalizer, offsets=plan.offsets, tag=tag)
+    with Session(streams) as session:
+        if plan.text:
+            (field,) = plan.field
+            session.filter(
+                lambda counts: transform,
+                parse=lambda line: read_text(line, field),
+                keep_blank=True,
+            )
+        else:
+            session.filter(lambda counts: transform)
+
+
+def _unmatchable(path: str, entries: Sequence[tuple[int, str]]) -> str:
+    shown = ", ".join(f'"{word}" (line {line})' for line, word in entries[:_SHOWN])
+    more = f" and {len(entries) - _SHOWN} more" if len(entries) > _SHOWN else ""
+    return (
+        f"{path}: {len(entries)} entries can never be found, since jieba joins only Han characters,"
+        f" ASCII letters and digits, and some of +#&._%- into words: {shown}{more}"
+    )
+
+
+def main() -> None:
+    """Run from the shell."""
+    _run.main(cli)

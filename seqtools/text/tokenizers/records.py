@@ -1,0 +1,67 @@
+"""Tokenizers over the fields of records: `src` to `src_tokens` and back, `text` to `tokens`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from seqtools.streams.records import Record, get_text, get_tokens
+from seqtools.text.fields import derived
+from seqtools.text.normalize import Normalizer
+from seqtools.text.tokenizers import Tokenizer, locate
+
+Transform = Callable[[Record, int], Record]  # a record and its number to the same record, changed
+Tag = Callable[[str], tuple[list[str], list[str]]]  # text to tokens, and to the tag of each
+
+
+def split_fields(
+    fields: Sequence[str],
+    tokenizer: Tokenizer,
+    normalizer: Normalizer,
+    *,
+    offsets: bool = False,
+    tag: Tag | None = None,
+) -> Transform:
+    """Make the function that adds the tokens of each field F, as `F_tokens`.
+
+    Args:
+        fields: names of text fields.
+        tokenizer: what splits them.
+        normalizer: what the text goes through before; the field itself stays as it is.
+        offsets: add `F_offsets`, places in the field as it stands in the record.
+        tag: splits in the tokenizer's place, and adds `F_pos`.
+    """
+    names = [(field, derived(field, "tokens")) for field in fields]
+
+    def split(record: Record, number: int) -> Record:
+        for field, name in names:
+            record[name] = tokenizer.tokenize(get_text(record, field))
+        return record
+
+    def split_fully(record: Record, number: int) -> Record:
+        for field, name in names:
+            text = get_text(record, field)
+            normal = normalizer(text)
+            if tag is not None:
+                record[name], record[derived(field, "pos")] = tag(normal)
+                spans = locate(normal, record[name])
+            elif offsets:
+                record[name], spans = tokenizer.spans(normal)
+            else:
+                record[name] = tokenizer.tokenize(normal)
+            if offsets:
+                record[derived(field, "offsets")] = normalizer.trace(text, spans)
+        return record
+
+    return split_fully if normalizer.changes or offsets or tag is not None else split
+
+
+def join_fields(fields: Sequence[str], tokenizer: Tokenizer) -> Transform:
+    """Make the function that puts the text of `F_tokens` into each field F."""
+    names = [(field, derived(field, "tokens")) for field in fields]
+
+    def join(record: Record, number: int) -> Record:
+        for field, name in names:
+            record[field] = tokenizer.join(get_tokens(record, name))
+        return record
+
+    return join

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
+import fcntl
 import os
 import re
 import select
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 from seqtools.errors import ConfigError, FormatError
+from seqtools.streams.compression import packer, unpacker
 
 STDIN = "-"
+# By these names a file behind the descriptor would be opened anew and written from its start.
+_STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 BLOCK_SIZE = 1 << 20
 _READ_SIZE = 1 << 18
 _READ_COMPRESSED = 1 << 16
@@ -176,55 +178,77 @@ def _read_file(
     path: str, name: str, meter: Meter | None, block_size: int
 ) -> Iterator[tuple[bytes, bool]]:
     """Whole lines of one file, in pieces, each with whether the next read would wait."""
-    descriptor = _open_input(path, name)
+    whole: list[bytes] = []  # ends with a newline
+    tail: list[bytes] = []  # the beginning of a line
+    held = 0
     try:
-        unpack = _unpacker(path, name)
-        size = _READ_SIZE if unpack is None else _READ_COMPRESSED
-        waits = _poller(descriptor)
-        whole: list[bytes] = []  # ends with a newline
-        tail: list[bytes] = []  # the beginning of a line
-        held, at_start = 0, True
-        while True:
-            if waits():
+        for chunk in _drop_mark(_read_chunks(path, name, meter)):
+            if chunk is None:
                 yield b"".join(whole), True
                 whole, held = [], 0
+                continue
+            end = chunk.rfind(b"\n") + 1
+            if not end:
+                tail.append(chunk)
+                continue
+            whole += [*tail, chunk[:end]]
+            held += sum(map(len, tail)) + end
+            tail = [chunk[end:]] if end < len(chunk) else []
+            if held >= block_size:
+                yield b"".join(whole), False
+                whole, held = [], 0
+    except FormatError:
+        if whole:  # the lines before the damage
+            yield b"".join(whole), False
+        raise
+    if whole or tail:
+        yield b"".join(whole + tail), False
+
+
+def _read_chunks(path: str, name: str, meter: Meter | None) -> Iterator[bytes | None]:
+    """The content of one file, and a None wherever the next step would wait."""
+    check_inputs([path])
+    if path != STDIN and not _is_regular(path):
+        yield None  # opening a FIFO waits for its writer
+    descriptor = _open_input(path, name)
+    try:
+        unpack = unpacker(path, name)
+        size = _READ_SIZE if unpack is None else _READ_COMPRESSED
+        waits = _poller(descriptor)
+        while True:
+            if waits():
+                yield None
             chunk = _read(descriptor, size, name)
             if not chunk:
                 break
             if meter is not None:
                 meter.done += len(chunk)
-            if unpack is not None:
-                chunk = unpack.feed(chunk)
-            if at_start and (chunk or tail):
-                # A mark of three bytes may arrive in pieces.
-                chunk = b"".join([*tail, chunk])
-                tail = []
-                if len(chunk) < 3 and _BOM.startswith(chunk):
-                    tail = [chunk]
-                    continue
-                chunk = chunk.removeprefix(_BOM)
-                at_start = False
-            end = chunk.rfind(b"\n") + 1
-            if end:
-                whole += tail
-                whole.append(chunk[:end])
-                held += sum(map(len, tail)) + end
-                tail = [chunk[end:]] if end < len(chunk) else []
+            if unpack is None:
+                yield chunk
             else:
-                tail.append(chunk)
-            if held >= block_size:
-                yield b"".join(whole), False
-                whole, held = [], 0
+                yield from unpack.feed(chunk)
         if unpack is not None:
             unpack.finish()
-        rest = b"".join(whole + tail)
-        if at_start:
-            rest = rest.removeprefix(_BOM)
-        if rest:
-            yield rest, False
     finally:
         if descriptor != 0:
             os.close(descriptor)
+
+
+def _drop_mark(chunks: Iterator[bytes | None]) -> Iterator[bytes | None]:
+    """The chunks without a byte-order mark at the start, which may arrive in pieces."""
+    start = b""
+    for chunk in chunks:
+        if chunk is None:
+            yield None
+            continue
+        start += chunk
+        if len(start) >= len(_BOM) or not _BOM.startswith(start):
+            yield start.removeprefix(_BOM)
+            break
+    else:
+        if start:
+            yield start
+    yield from chunks
 
 
 def native(path: str) -> bytes:
@@ -235,18 +259,24 @@ def native(path: str) -> bytes:
 def _open_input(path: str, name: str) -> int:
     if path == STDIN:
         return 0
-    check_inputs([path])
     try:
         return os.open(native(path), os.O_RDONLY)
     except OSError as error:
         raise ConfigError(f"{name}: {_reason(error)}") from None
 
 
+def _is_regular(path: str) -> bool:
+    return stat.S_ISREG(os.stat(native(path)).st_mode)
+
+
 def _read(descriptor: int, size: int, name: str) -> bytes:
-    try:
-        return os.read(descriptor, size)
-    except OSError as error:
-        raise FormatError(f"{name}: {_reason(error)}") from None
+    while True:
+        try:
+            return os.read(descriptor, size)
+        except BlockingIOError:  # whoever gave us the descriptor made it so
+            select.select([descriptor], [], [])
+        except OSError as error:
+            raise FormatError(f"{name}: {_reason(error)}") from None
 
 
 def _poller(descriptor: int) -> Callable[[], bool]:
@@ -278,97 +308,6 @@ def _reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else str(error)
 
 
-# Compression, by the ending of the name.
-
-
-class _Codec(Protocol):
-    eof: bool
-    unused_data: bytes
-
-    def decompress(self, data: bytes, /) -> bytes: ...
-
-
-class _Unpacker:
-    """Decompresses piece by piece, through all members of a file."""
-
-    def __init__(self, make: Callable[[], _Codec], name: str) -> None:
-        self._make = make
-        self._name = name
-        self._codec: _Codec | None = None
-        self._any = False
-
-    def feed(self, data: bytes) -> bytes:
-        parts = []
-        while data:
-            if self._codec is None:
-                if self._any and not data.strip(b"\0"):
-                    break  # zeros after the last member are padding
-                self._codec = self._make()
-                self._any = True
-            try:
-                parts.append(self._codec.decompress(data))
-            except Exception as error:  # each library has its own class
-                raise FormatError(f"{self._name}: damaged compressed file ({error})") from None
-            if not self._codec.eof:
-                break
-            data = self._codec.unused_data
-            self._codec = None
-        return b"".join(parts)
-
-    def finish(self) -> None:
-        if self._codec is not None:
-            raise FormatError(f"{self._name}: compressed file ends too early")
-
-
-def _unpacker(path: str, name: str) -> _Unpacker | None:
-    make: Callable[[], Any] | None = None
-    if path.endswith(".gz"):
-        import zlib
-
-        make = functools.partial(zlib.decompressobj, 31)
-    elif path.endswith(".bz2"):
-        import bz2
-
-        make = bz2.BZ2Decompressor
-    elif path.endswith(".xz"):
-        import lzma
-
-        make = lzma.LZMADecompressor
-    elif path.endswith(".zst"):
-        import zstandard
-
-        make = zstandard.ZstdDecompressor().decompressobj
-    return None if make is None else _Unpacker(make, name)
-
-
-class _Packer(Protocol):
-    def compress(self, data: bytes, /) -> bytes: ...
-
-    def flush(self) -> bytes: ...
-
-
-def _packer(path: str) -> _Packer | None:
-    packer: _Packer | None = None
-    if path.endswith(".gz"):
-        import zlib
-
-        # raw zlib with a gzip header: no name and no time in it
-        packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-    elif path.endswith(".bz2"):
-        import bz2
-
-        packer = bz2.BZ2Compressor()
-    elif path.endswith(".xz"):
-        import lzma
-
-        packer = lzma.LZMACompressor()
-    elif path.endswith(".zst"):
-        import zstandard
-
-        packer = zstandard.ZstdCompressor().compressobj()
-    return packer
-
-
 # Outputs
 
 
@@ -388,7 +327,7 @@ class Output:
         self._descriptor = descriptor
         self._parts: list[bytes] = []
         self._held = 0
-        self._packer = _packer(name)
+        self._packer = packer(name)
 
     def write(self, data: bytes) -> None:
         """Take the bytes; they reach the descriptor when enough are together."""
@@ -403,14 +342,23 @@ class Output:
 
     def commit(self) -> None:
         """Finish: the target now is what was written."""
+        self._finish()
+        self._close()
+
+    def discard(self) -> None:
+        """Forget what was written, as far as it has not left."""
+        self._parts, self._held = [], 0
+
+    def _finish(self) -> None:
         self._drain()
         if self._packer is not None:
             self._send(self._packer.flush())
             self._packer = None
 
-    def discard(self) -> None:
-        """Forget what was written, as far as it has not left."""
-        self._parts, self._held = [], 0
+    def _close(self) -> None:
+        if self._descriptor > 2:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     def _drain(self) -> None:
         if not self._held:
@@ -433,66 +381,74 @@ class Output:
 
 
 class FileOutput(Output):
-    """A regular file, written beside its target and renamed by `commit`."""
+    """A regular file, written beside its target and renamed by `commit`.
+
+    A symbolic link is followed; the mode of an existing target is kept.
+
+    Raises:
+        ConfigError: the folder cannot be written.
+    """
 
     def __init__(self, path: str) -> None:
-        target = os.path.realpath(native(path))
-        self._target = target
-        _remove_stale(target)
-        self._temporary = _beside(target)
+        self._target = os.path.realpath(native(path))
         try:
-            mode = _mode(target)
-            descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            if not os.path.basename(path):
+                raise FileNotFoundError(errno.ENOENT, "")
+            _remove_stale(self._target)
+            self._temporary, descriptor = _create_beside(self._target)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be written: {_reason(error)}") from None
-        _lock(descriptor)
-        if mode is not None:
-            os.fchmod(descriptor, mode)
         super().__init__(path, descriptor)
 
     def flush(self) -> None:
         """Nothing: nobody reads the file before it is in place."""
 
     def commit(self) -> None:
-        """Put the file in place."""
-        super().commit()
+        """Put the file in place.
+
+        Raises:
+            OutputError: that failed; the target is as it was.
+        """
         try:
+            self._finish()
             os.fsync(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = -1
+            self._close()
             os.replace(self._temporary, self._target)
         except OSError as error:
             self.discard()
             raise OutputError(f"{self.name}: {_reason(error)}") from None
+        except BaseException:
+            self.discard()
+            raise
 
     def discard(self) -> None:
         """Leave the target as it was."""
         super().discard()
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        self._close()
         with contextlib.suppress(OSError):
             os.unlink(self._temporary)
 
 
 def is_regular_target(path: str) -> bool:
     """Whether the path is, or would become, a regular file."""
+    if path in _STANDARD:
+        return False
     try:
-        return stat.S_ISREG(os.stat(native(path)).st_mode)
+        return _is_regular(path)
     except OSError:
         return True
 
 
-def open_output(path: str | None) -> Output:
-    """The target of `-o`, or standard output where there is none.
+def open_output(path: str) -> Output:
+    """The target of `-o`; `-` is standard output.
 
     A regular or new file appears at `commit`, whole; a FIFO or device is written straight through.
 
     Raises:
         ConfigError: it cannot be written.
     """
-    if path is None or path == STDIN:
-        return Output("<stdout>", 1)
+    if path in _STANDARD:
+        return Output("<stdout>" if path == STDIN else path, _STANDARD[path])
     if is_regular_target(path):
         return FileOutput(path)
     try:
@@ -511,55 +467,56 @@ def replace_file(path: str, data: bytes) -> None:
     output = open_output(path)
     try:
         output.write(data)
-        output.commit()
     except BaseException:
         output.discard()
         raise
+    output.commit()
 
 
-def _mode(target: bytes) -> int | None:
+def _create_beside(target: bytes) -> tuple[bytes, int]:
+    """A new temporary file in the target's folder, with the target's mode, locked while we live."""
     try:
-        return stat.S_IMODE(os.stat(target).st_mode)
+        mode = stat.S_IMODE(os.stat(target).st_mode)
     except FileNotFoundError:
-        return None
-
-
-def _beside(target: bytes) -> bytes:
-    folder, name = os.path.split(target)
-    return os.path.join(
-        folder, b".%s.%d.%s.tmp" % (name, os.getpid(), os.urandom(4).hex().encode())
-    )
-
-
-def _lock(descriptor: int) -> bool:
-    """Hold the temporary file for as long as we live; false where somebody else does."""
-    if sys.platform == "win32":
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+        mode = None
+    while True:
+        path = b"%s.%d.%s.tmp" % (_stem(target), os.getpid(), os.urandom(4).hex().encode())
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        descriptor = os.open(path, flags, 0o666 if mode is None else 0o600)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            break
+        os.close(descriptor)  # taken for a stale one before it was locked
+    if mode is not None:
+        os.fchmod(descriptor, mode)
+    return path, descriptor
 
 
 def _remove_stale(target: bytes) -> None:
     """Remove temporary files that a killed run left beside the target."""
-    folder, name = os.path.split(target)
-    pattern = re.compile(rb"\.%s\.\d+\.[0-9a-f]{8}\.tmp" % re.escape(name))
+    folder, stem = os.path.split(_stem(target))
+    pattern = re.compile(rb"%s\.\d+\.[0-9a-f]{8}\.tmp" % re.escape(stem))
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
-            if pattern.fullmatch(entry) is None:
-                continue
-            path = os.path.join(folder, entry)
-            with contextlib.suppress(OSError):
-                descriptor = os.open(path, os.O_RDONLY)
-                try:
-                    if _lock(descriptor):
-                        os.unlink(path)
-                finally:
-                    os.close(descriptor)
+            if pattern.fullmatch(entry):
+                _remove_unlocked(os.path.join(folder, entry))
+
+
+def _remove_unlocked(path: bytes) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+        finally:
+            os.close(descriptor)
+
+
+def _stem(target: bytes) -> bytes:
+    """How the names of temporary files begin; a file's name has at most 255 bytes."""
+    folder, name = os.path.split(target)
+    return os.path.join(folder, b"." + name[:200])
 
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -16,6 +17,7 @@ from seqtools.errors import InputError, RecordError, SeqtoolsError
 from seqtools.streams import records
 from seqtools.streams.files import (
     Block,
+    ClosedReader,
     FileOutput,
     Line,
     Meter,
@@ -24,6 +26,7 @@ from seqtools.streams.files import (
     check_inputs,
     chomp,
     is_regular_target,
+    native,
     open_output,
     read_blocks,
 )
@@ -48,8 +51,12 @@ class Session:
         self.records = 0
         self.rejected = 0
         check_inputs(streams.files)
-        self._output = open_output(streams.output) if streams.output else _run.stdout
-        self._rejects = _Rejects(streams.rejects) if streams.rejects else None
+        self._output = _run.stdout if streams.output is None else open_output(streams.output)
+        try:
+            self._rejects = None if streams.rejects is None else _Rejects(streams.rejects)
+        except BaseException:
+            self._output.discard()
+            raise
         self._meter = Meter(streams.files)
         self._bar = Bar(unit, quiet=streams.quiet)
 
@@ -64,20 +71,36 @@ class Session:
         trace: TracebackType | None,
     ) -> None:
         self._bar.__exit__(kind, error, trace)
-        if self._rejects is not None:
-            self._rejects.commit()
-        if error is not None:
-            if self._output is not _run.stdout:
-                self._output.discard()
+        try:
+            if self._rejects is not None:
+                self._rejects.commit()
+            if error is None:
+                self._output.commit()
+        except BaseException:
+            self._abandon()
+            raise
+        if error is None:
+            self._count_rejected()
+        else:
+            if isinstance(error, SeqtoolsError):
+                # What came before a bad record belongs to the output, where it is no file.
+                with contextlib.suppress(SeqtoolsError, ClosedReader):
+                    self._output.flush()
+            self._abandon()
+
+    def _abandon(self) -> None:
+        if self._output is not _run.stdout:
+            self._output.discard()
+
+    def _count_rejected(self) -> None:
+        if not self.rejected:
             return
-        self._output.commit()
-        if self.rejected:
-            _run.message(
-                f"{_run.program()}: {self.rejected} of {self.records} records rejected,"
-                f" see {self.streams.rejects}"
-            )
-            if self.streams.max_rejects is None:
-                raise click.exceptions.Exit(3)
+        _run.message(
+            f"{_run.program()}: {self.rejected} of {self.records} records rejected,"
+            f" see {self.streams.rejects}"
+        )
+        if self.streams.max_rejects is None:
+            raise click.exceptions.Exit(3)
 
     @property
     def output(self) -> Output:
@@ -89,7 +112,7 @@ class Session:
         self._output.write(records.dumps(record) + b"\n")
 
     def blocks(self, *, keep_blank: bool = False) -> Iterator[Block]:
-        """Blocks of raw lines; the output is flushed before a wait for more."""
+        """Blocks of raw lines; what was written is flushed before a wait for more."""
         for block in read_blocks(
             self.streams.files,
             first_record=self.streams.first_record,
@@ -99,6 +122,8 @@ class Session:
             yield block
             if block.pause:
                 self._output.flush()
+                if self._rejects is not None:
+                    self._rejects.flush()
 
     def lines(self, *, keep_blank: bool = False) -> Iterator[Line]:
         """Raw lines that belong to the shard."""
@@ -119,8 +144,9 @@ class Session:
         """The records, each through `check`; a bad one stops the run or is rejected.
 
         Args:
-            check: takes what is needed out of a record, and raises RecordError where it is not
-            there. parse: line to record. keep_blank: blank lines are records.
+            check: takes what is needed out of a record, RecordError where it is not there.
+            parse: line to record.
+            keep_blank: blank lines are records.
         """
         for place, raw in self.lines(keep_blank=keep_blank):
             try:
@@ -141,21 +167,15 @@ class Session:
         streams = self.streams
         job = Filter(make, parse, streams.shard, streams.first_record, streams.rejects is not None)
         counts: Counts = Counter()
-        blocks = read_blocks(
-            streams.files,
-            first_record=streams.first_record,
-            keep_blank=keep_blank,
-            meter=self._meter,
-        )
-        for result in map_blocks(blocks, job.start, streams.jobs):
-            self.records += result.records
-            counts.update(result.counts)
-            self._output.write(result.data)
-            for reject in result.rejects:
-                self.reject(reject)
-            if result.pause:
-                self._output.flush()
-            self.progress()
+        blocks = self.blocks(keep_blank=keep_blank)
+        with contextlib.closing(map_blocks(blocks, job.start, streams.jobs)) as results:
+            for result in results:
+                self.records += result.records
+                counts.update(result.counts)
+                self._output.write(result.data)
+                for reject in result.rejects:
+                    self.reject(reject)
+                self.progress()
         return counts
 
     def reject(self, reject: Reject) -> None:
@@ -189,18 +209,28 @@ class _Rejects:
 
     def __init__(self, path: str) -> None:
         self._lines = open_output(path)
+        self._outputs = [self._lines]
         self._reasons: Output | None = None
         if is_regular_target(path):
-            self._reasons = FileOutput(f"{path}.reasons.jsonl")
+            try:
+                self._reasons = FileOutput(f"{path}.reasons.jsonl")
+            except BaseException:
+                self._lines.discard()
+                raise
+            self._outputs.append(self._reasons)
 
     def write(self, reject: Reject) -> None:
         self._lines.write(reject.raw + b"\n")
         if self._reasons is not None:
             place = reject.place
-            reason = {"file": place.source, "line": place.line, "reason": reject.reason}
+            name = native(place.source).decode("utf-8", "replace")
+            reason = {"file": name, "line": place.line, "reason": reject.reason}
             self._reasons.write(records.dumps(reason) + b"\n")
 
+    def flush(self) -> None:
+        for output in self._outputs:
+            output.flush()
+
     def commit(self) -> None:
-        self._lines.commit()
-        if self._reasons is not None:
-            self._reasons.commit()
+        for output in self._outputs:
+            output.commit()

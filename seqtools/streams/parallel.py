@@ -1,8 +1,8 @@
 """Blocks of lines through a function, in this process or in several, in order.
 
-Workers are forked, so a worker's function needs no pickling; it receives blocks of raw lines and
-returns blocks of bytes. The order of the results is the order of the blocks, whatever the number of
-workers, so the output is the same byte for byte.
+Workers are forked, so the function needs no pickling, and what it has loaded is there once for all;
+it receives blocks of raw lines and returns blocks of bytes. The order of the results is the order
+of the blocks, whatever the number of workers, so the output is the same byte for byte.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,12 +21,13 @@ from seqtools.streams.records import Record, dumps, loads
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 Counts = Counter[str]
 Parse = Callable[[bytes], Record]
 # A record and its number to what is written in its place: a record, or lines already encoded.
 Transform = Callable[[Record, int], Record | bytes]
-# Makes the transform inside the process that will run it; what it counts is summed over all
-# workers.
+# Makes the transform, once and before any fork; what it counts is summed over all workers.
 MakeTransform = Callable[[Counts], Transform]
 
 
@@ -47,12 +48,10 @@ class Result:
         records: how many records were read, the bad ones included.
         rejects: the bad records.
         counts: what the transform counted.
-        pause: the block's own `pause`.
     """
 
     data: bytes
     records: int
-    pause: bool
     rejects: list[Reject] = field(default_factory=list)
     counts: Counts = field(default_factory=Counter)
 
@@ -76,7 +75,7 @@ class Filter:
     keep_going: bool = False
 
     def start(self) -> Callable[[Block], Result]:
-        """The function that does a block; it is made once a process."""
+        """The function that does a block."""
         counts: Counts = Counter()
         transform = self.make(counts)
 
@@ -102,30 +101,28 @@ class Filter:
                 rejects.append(Reject(place, raw, str(error)))
                 if not keep_going:
                     break
-        return Result(b"".join(parts), records, block.pause, rejects)
+        return Result(b"".join(parts), records, rejects)
 
 
 def map_blocks(
     blocks: Iterable[Block], start: Callable[[], Callable[[Block], Result]], jobs: int
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """The results of the blocks, in order.
 
     Args:
         blocks: what to do; after one with `pause` all results so far are given before the next
-        block
-            is asked for.
-        start: makes the function, in this process or once in each worker.
+            block is asked for.
+        start: makes the function, once; each worker has its own copy.
         jobs: how many processes; 1 is this one.
 
     Raises:
-        SeqtoolsError: a worker died or could not start.
+        SeqtoolsError: a worker died.
     """
+    run = start()
     if jobs == 1:
-        run = start()
-        for block in blocks:
-            yield run(block)
+        yield from map(run, blocks)
         return
-    pool = _Pool(start, jobs)
+    pool = _Pool(run, jobs)
     try:
         yield from pool.map(blocks)
     finally:
@@ -139,19 +136,26 @@ class _Pool:
     result is used, so it waits for the pipe only.
     """
 
-    def __init__(self, start: Callable[[], Callable[[Block], Result]], jobs: int) -> None:
+    def __init__(self, run: Callable[[Block], Result], jobs: int) -> None:
+        import gc
         import multiprocessing
 
+        gc.freeze()  # a collection in a worker would copy all the memory it shares with us
         context: Any = multiprocessing.get_context("fork")
         self._workers: list[tuple[Any, Connection]] = []
         try:
             for _ in range(jobs):
                 ours, theirs = context.Pipe()
                 others = [pipe for _, pipe in self._workers] + [ours]
-                process = context.Process(target=_work, args=(start, theirs, others), daemon=True)
-                process.start()
+                process = context.Process(target=_work, args=(run, theirs, others), daemon=True)
+                # A signal between the fork and the worker's own handlers would run ours in it.
+                mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+                try:
+                    process.start()
+                    self._workers.append((process, ours))
+                finally:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
                 theirs.close()
-                self._workers.append((process, ours))
         except BaseException:
             self.close()
             raise
@@ -159,7 +163,8 @@ class _Pool:
     def map(self, blocks: Iterable[Block]) -> Iterator[Result]:
         busy: deque[Connection] = deque()
         free = deque(pipe for _, pipe in self._workers)
-        for block in blocks:
+        errors: list[SeqtoolsError] = []
+        for block in _until_error(blocks, errors):
             result = None
             if not free:
                 pipe = busy.popleft()
@@ -177,6 +182,8 @@ class _Pool:
                     yield self._receive(pipe)
         while busy:
             yield self._receive(busy.popleft())
+        if errors:
+            raise errors[0]
 
     def close(self) -> None:
         for process, pipe in self._workers:
@@ -203,25 +210,46 @@ class _Pool:
         return result
 
 
-def _work(
-    start: Callable[[], Callable[[Block], Result]], pipe: Connection, others: list[Connection]
-) -> None:
+def _until_error(blocks: Iterable[Block], errors: list[SeqtoolsError]) -> Iterator[Block]:
+    """The blocks; an error of the reader is kept, for after the results of all before it."""
+    try:
+        yield from blocks
+    except SeqtoolsError as error:
+        errors.append(error)
+
+
+def _work(run: Callable[[Block], Result], pipe: Connection, others: list[Connection]) -> None:
     """The life of a worker: blocks in, results out, until the pipe closes."""
     # The parent answers for signals; without its pipe ends we would never see it go.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     for other in others:
         other.close()
     try:
-        run = start()
         while True:
-            pipe.send(run(pipe.recv()))
-    except (EOFError, OSError):
+            pipe.send(_answer(run, pipe.recv()))
+    except (EOFError, OSError):  # the parent has closed it, or gone
         os._exit(0)
+
+
+def _answer(run: Callable[[Block], Result], block: Block) -> Result | BaseException:
+    """The result, or the error as one that goes through a pipe and keeps its traceback."""
+    try:
+        return run(block)
+    except SeqtoolsError as error:
+        return error
     except BaseException as error:
+        import pickle
+        import traceback
+
+        note = "".join(traceback.format_exception(error))
+        error.add_note(note)
         try:
-            pipe.send(error)
+            pickle.loads(pickle.dumps(error))
+            return error
         except Exception:
-            pipe.send(SeqtoolsError(f"a worker process failed: {error}"))
-        os._exit(0)
+            plain = RuntimeError(f"{type(error).__name__}: {error}")
+            plain.add_note(note)
+            return plain

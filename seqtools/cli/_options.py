@@ -212,6 +212,8 @@ def stream_options(
             )
             if streams.max_rejects is not None and streams.rejects is None:
                 raise click.UsageError("--max-rejects needs --rejects FILE.")
+            if streams.rejects is not None and streams.rejects == streams.output:
+                raise click.UsageError("-o and --rejects name the same file.")
             return function(streams, *args, **values)
 
         for option in reversed(options):

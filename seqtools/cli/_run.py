@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -24,7 +25,8 @@ from seqtools.streams.files import ClosedReader, Output
 stdout = Output("<stdout>", 1)
 """The one buffered writer on descriptor 1."""
 
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _above_bar: list[Callable[[str], None]] = []
 
 
@@ -54,12 +56,11 @@ def program() -> str:
 
 def message(text: str) -> None:
     """One line on stderr, in UTF-8 whatever the locale, above a progress bar where there is one."""
-    text = text.replace("\n", " ").replace("\r", " ")
+    text = _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
     if _above_bar:
         _above_bar[-1](text)
-        return
-    with contextlib.suppress(OSError):  # nobody may be listening
-        os.write(2, f"{text}\n".encode("utf-8", "surrogateescape"))
+    else:
+        _write_error(f"{text}\n")
 
 
 def warn(text: str) -> None:
@@ -77,22 +78,20 @@ def print_above(write: Callable[[str], None] | None) -> None:
 
 def main(cli: click.Command) -> NoReturn:
     """Run a command with the arguments of the process, and exit."""
+    if sys.getfilesystemencoding() != "utf-8":  # names and options are UTF-8 whatever the locale
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     sys.exit(_run(cli))
 
 
 def _run(cli: click.Command) -> int:
-    for number in _ENDING:
-        signal.signal(number, _terminate)
+    _fill_descriptors()
     sys.stdout = io.TextIOWrapper(_Stdout(), "utf-8", "surrogateescape", write_through=True)
     sys.set_int_max_str_digits(0)  # integers of any size keep their digits
-    # Options are UTF-8 whatever the locale says.
-    arguments = [
-        os.fsencode(argument).decode("utf-8", "surrogateescape") for argument in sys.argv[1:]
-    ]
-    debug = "--debug" in arguments
     try:
-        status = _guard(cli, arguments, debug=debug)
+        _handle_signals(signal.SIG_DFL, _terminate)
+        status = _guard(cli)
         stdout.flush()
+        _handle_signals(_terminate, signal.SIG_DFL)
     except ClosedReader:
         _forget_stdout()
         return 0
@@ -106,38 +105,57 @@ def _run(cli: click.Command) -> int:
     return status
 
 
-def _guard(cli: click.Command, arguments: list[str], *, debug: bool) -> int:
+def _guard(cli: click.Command) -> int:
     """The exit status of the command, errors told on stderr."""
     try:
-        result = cli.main(arguments, prog_name=program(), standalone_mode=False)
+        result = cli.main(sys.argv[1:], prog_name=program(), standalone_mode=False)
+    except ClosedReader:
+        raise
     except click.UsageError as error:
         stdout.flush()
-        error.show()
+        text = io.StringIO()
+        error.show(text)
+        _write_error(text.getvalue())
         return error.exit_code
-    except click.exceptions.Abort:
-        raise KeyboardInterrupt from None
-    except (SeqtoolsError, click.ClickException) as error:
-        # What was written before a bad record belongs to the output.
-        stdout.flush()
-        if debug:
-            raise
-        text = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        return _fail(text, 2 if isinstance(error, ConfigError) else 1)
-    except (MemoryError, RecursionError) as error:
-        if debug:
-            raise
-        return _fail(f"{type(error).__name__}: the input is too large for this machine", 1)
     except Exception as error:
-        if debug or isinstance(error, ClosedReader):
-            raise
-        return _fail(f"internal error: {type(error).__name__}: {error} (--debug shows where)", 1)
+        stdout.flush()  # what was written before a bad record belongs to the output
+        if "--debug" in sys.argv:
+            import traceback
+
+            _write_error("".join(traceback.format_exception(error)))
+        return _fail(*_explain(error))
     return result if isinstance(result, int) else 0
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """Message and exit status."""
+    if isinstance(error, SeqtoolsError):
+        return str(error), 2 if isinstance(error, ConfigError) else 1
+    if isinstance(error, click.ClickException):
+        return error.format_message(), error.exit_code
+    if isinstance(error, MemoryError):
+        return "out of memory", 1
+    return f"internal error: {type(error).__name__}: {error} (--debug shows where)", 1
 
 
 def _fail(text: str, status: int) -> int:
     print_above(None)
     message(f"{program()}: {text}")
     return status
+
+
+def _write_error(text: str) -> None:
+    with contextlib.suppress(OSError):  # nobody may be listening
+        os.write(2, text.encode("utf-8", "surrogateescape"))
+
+
+def _handle_signals(
+    old: signal.Handlers | Callable[..., None], new: signal.Handlers | Callable[..., None]
+) -> None:
+    """Change the handlers that are `old`, or Python's own; what is ignored (nohup) stays so."""
+    for number in _ENDING:
+        if signal.getsignal(number) in (old, signal.default_int_handler):
+            signal.signal(number, new)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -156,6 +174,15 @@ def _forget_stdout() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
+
+
+def _fill_descriptors() -> None:
+    """Where 0, 1 or 2 is closed, keep its place, so that no file we open becomes it by chance."""
+    for number, flags in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, flags)  # using it is an error, as it was
 
 
 def show_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001

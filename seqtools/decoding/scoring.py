@@ -1,4 +1,4 @@
-"""Log-probabilities of given sequences under forced decoding."""
+"""Forced decoding: what a model says of sequences that are given, and of the next token."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from seqtools.decoding.hypothesis import Array, pad
+from seqtools.decoding.beam import top
+from seqtools.decoding.greedy import generate
+from seqtools.decoding.hypothesis import Array, Constraints, Prompts, pad
 from seqtools.errors import RecordError
-from seqtools.models.protocols import IGNORED, Scorer, TensorBatch
+from seqtools.models.protocols import IGNORED, Scorer, Stepper, TensorBatch
 
 
 @dataclass(frozen=True)
@@ -61,3 +63,52 @@ def score(
     if not all(np.isfinite(row).all() for row in rows):
         raise RecordError("the model gives no finite log-probability to a token")
     return [Score(row, float(row.sum(dtype=np.float64))) for row in rows]
+
+
+def attend(
+    stepper: Stepper, prompts: Prompts, targets: Sequence[Sequence[int]]
+) -> list[Array | None]:
+    """The attention while given targets are produced, step by step.
+
+    Args:
+        stepper: the model.
+        prompts: B records.
+        targets: what each step produces, the end included; none of them empty.
+
+    Returns:
+        (L, H, T, S) for each record, or None where the model has no attention.
+    """
+    wanted, _ = pad(targets, prompts.prefix.device)
+    step = 0
+
+    def choose(logprobs: torch.Tensor, rows: Array) -> torch.Tensor:
+        nonlocal step
+        step += 1
+        return wanted[torch.from_numpy(rows).to(wanted.device), step - 1]
+
+    constraints = Constraints(eos=None, max_lengths=[len(target) for target in targets])
+    made = generate(stepper, prompts, constraints, choose, attention=True)
+    return [hypothesis.attention for hypothesis in made]
+
+
+@torch.inference_mode()
+def next_tokens(
+    stepper: Stepper, prompts: Prompts, count: int, *, banned: Sequence[int] = ()
+) -> list[list[tuple[int, float]]]:
+    """The `count` likeliest next tokens after each prompt.
+
+    Returns:
+        For each record pairs of id and log P, the likeliest first, of equals the lowest id; fewer
+        where fewer are possible. Nothing is renormalised for what is banned.
+
+    Raises:
+        RecordError: the model gives no finite log-probability to any token.
+    """
+    last, state = prompts.begin(stepper)
+    logprobs, _, _ = stepper.step(last, state)
+    values, ids = top(logprobs, count + len(banned))
+    allowed = np.isfinite(values) & ~np.isin(ids, banned)
+    return [
+        list(zip(row_ids[kept].tolist(), row[kept].tolist(), strict=True))[:count]
+        for row, row_ids, kept in zip(values, ids, allowed, strict=True)
+    ]

@@ -35,4 +35,4 @@ class Embedding(nn.Embedding):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Look `ids` up; by index_select, whose gradient is quicker on CPU than torch's own."""
-        return self.weight.index_select(0, ids.reshape(-1)).view(*ids.shape, -1)
+        return self.weight.index_select(0, ids.reshape(-1)).view(*ids.shape, self.weight.shape[1])

@@ -6,7 +6,7 @@ import torch
 
 from seqtools.decoding.beam import beam
 from seqtools.decoding.hypothesis import Constraints, Prompts
-from seqtools.decoding.scoring import score
+from seqtools.decoding.scoring import attend, next_tokens, score
 from seqtools.errors import RecordError
 from tests.unit.decoding.toy import BOS, EOS, NEVER, UNK, A, B, Bigram, toy2
 
@@ -67,3 +67,26 @@ def test_the_model_sees_what_counts():
     assert model.batch.lengths.tolist() == [2, 1]
     assert model.batch.source.tolist() == [[B, 0], [B, A]]
     assert model.batch.source_lengths.tolist() == [1, 2]
+
+
+def test_attention_of_given_targets():
+    prompts = Prompts.from_ids([[BOS], [BOS, A]], [[7, 1], [5]])
+    first, second = attend(toy2(attends=True), prompts, [[B, A, EOS], [B]])
+    # the toy's attention: sum of the source, and the ids fed so far as digits
+    assert first.shape == (2, 1, 3, 2)
+    assert first[0, 0, :, 1].tolist() == [2, 25, 254]
+    assert second[0, 0].tolist() == [[5]]
+    assert attend(toy2(), prompts, [[A], [B]]) == [None, None]
+
+
+def test_next_tokens_are_the_likeliest():
+    first, after_b = next_tokens(toy2(), Prompts.from_ids([[BOS], [BOS, A, B]]), 2)
+    assert [token for token, _ in first] == [A, B]
+    assert [math.exp(value) for _, value in first] == pytest.approx([0.75, 0.125])
+    assert [token for token, _ in after_b] == [EOS, A]
+
+
+def test_next_tokens_leave_out_what_is_banned_or_impossible():
+    [found] = next_tokens(toy2(), Prompts.from_ids([[BOS]]), 99, banned=[A, UNK])
+    assert [token for token, _ in found] == [B, EOS]
+    assert [math.exp(value) for _, value in found] == pytest.approx([0.125, 0.1])

@@ -31,7 +31,7 @@ class Bar:
 
     def __init__(self, unit: str, *, quiet: bool) -> None:
         self._unit = unit
-        self._active = not quiet and _on_terminal()
+        self._active = not quiet and on_terminal()
         self._progress: Progress | None = None
         self._started = time.monotonic()
         self._next = self._started + _DELAY
@@ -98,7 +98,8 @@ class Bar:
         return progress
 
 
-def _on_terminal() -> bool:
+def on_terminal() -> bool:
+    """Whether stderr is a terminal that can move its cursor."""
     try:
         return os.isatty(2) and os.environ.get("TERM") != "dumb"
     except OSError:

@@ -1,0 +1,168 @@
+"""One run of `seq-train` once torch is loaded: events become records, a bar and the model file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from seqtools.cli import _run
+from seqtools.cli._progress import Bar, on_terminal
+from seqtools.models.protocols import TensorBatch
+from seqtools.models.store import SavedModel, save_model, summary
+from seqtools.streams.files import ClosedReader
+from seqtools.streams.records import dumps
+from seqtools.training.events import Done, Event, Train, Valid, perplexity, record
+from seqtools.training.loop import Settings, Training
+
+
+class Metrics:
+    """Metric records on standard output, each as soon as it is made.
+
+    The product is the model: when nobody reads the records any more, the run goes on without.
+    """
+
+    def __init__(self) -> None:
+        self._open = True
+
+    def write(self, found: dict[str, Any]) -> None:
+        """Write one record; an infinite number becomes the string "inf"."""
+        if not self._open:
+            return
+        clean = {
+            name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in found.items()
+        }
+        try:
+            _run.stdout.write(dumps(clean) + b"\n")
+            _run.stdout.flush()
+        except ClosedReader:
+            _run.stdout.discard()
+            self._open = False
+
+
+class Runner:
+    """Trains, writes records, and puts the model at its path.
+
+    Args:
+        saved: the model with all that its file needs; how far it came is filled in here.
+        path: the model file.
+        settings: how to train.
+        steps: how many steps there will be, for the bar; None when time alone decides.
+        quiet: no bar and no table.
+    """
+
+    def __init__(
+        self,
+        saved: SavedModel,
+        path: str,
+        settings: Settings,
+        *,
+        steps: int | None,
+        quiet: bool,
+    ) -> None:
+        self._saved = saved
+        self._path = path
+        self._settings = settings
+        self._steps = steps
+        self._quiet = quiet
+        self._metrics = Metrics()
+        self._known = dict(saved.training)
+        self._best: dict[str, Any] = {}
+        self._note = ""
+
+    def run(
+        self, batches: Iterable[tuple[int, TensorBatch | None]], valid: Sequence[TensorBatch]
+    ) -> None:
+        """Train to the end. A signal saves what there is and then takes its way."""
+        self._describe()
+        with Bar("steps", quiet=self._quiet) as bar:
+            watched = self._watch(batches, bar)
+            training = self._training = Training(
+                self._saved.model, watched, self._settings, valid=valid
+            )
+            try:
+                for event in training:
+                    self._take(event)
+            except (KeyboardInterrupt, _run.Terminated):
+                training.close()
+                if training.step:
+                    self._save()
+                raise
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Done):
+            self._save(event.place.seconds)
+        self._metrics.write(record(event))
+        if isinstance(event, Train):
+            self._note = f"loss {event.loss:.4f}"
+        elif isinstance(event, Valid) and event.best:
+            place = event.place
+            self._best = {"steps": place.step, "epochs": place.epoch, "targets": event.tokens}
+            if math.isfinite(event.evaluation.loss):
+                self._best["valid_loss"] = event.evaluation.loss
+            self._save(place.seconds)
+
+    def _save(self, seconds: float | None = None) -> None:
+        """Put the model in its place, and say so where the run goes on."""
+        training = self._training
+        now = {"steps": training.step, "epochs": training.epoch, "targets": training.tokens}
+        reached = self._best or now
+        self._saved.training = self._known | reached
+        save_model(self._path, self._saved)
+        if seconds is None:
+            return
+        found = {"event": "saved", "step": reached["steps"], "epoch": reached["epochs"]}
+        if "valid_loss" in reached:
+            loss = reached["valid_loss"]
+            found |= {"loss": loss, "perplexity": perplexity(loss)}
+        self._metrics.write(found | {"tokens": reached["targets"], "seconds": round(seconds, 3)})
+
+    def _watch(
+        self, batches: Iterable[tuple[int, TensorBatch | None]], bar: Bar
+    ) -> Iterator[tuple[int, TensorBatch | None]]:
+        for pair in batches:
+            step = self._training.step
+            bar.update(step, step, self._steps, self._note)
+            yield pair
+
+    def _describe(self) -> None:
+        """The model as the first record, and as a table on stderr."""
+        saved = self._saved
+        rows = summary(saved.model)
+        total = sum(count for _, _, count in rows)
+        self._metrics.write(
+            {
+                "event": "model",
+                "architecture": saved.architecture,
+                "task": saved.task,
+                "parameters": total,
+                "vocabularies": {name: len(v) for name, v in saved.vocabularies.items()},
+                "config": saved.config,
+            }
+        )
+        if not self._quiet:
+            show_table(f"{saved.architecture} for {saved.task}", rows)
+
+
+def show_table(title: str, rows: Sequence[tuple[str, tuple[int, ...], int]]) -> None:
+    """The parameters of a model on stderr: names, shapes, how many."""
+    cells = [(name, " x ".join(map(str, shape)), f"{count:,}") for name, shape, count in rows]
+    cells.append(("total", "", f"{sum(count for _, _, count in rows):,}"))
+    if not on_terminal():
+        widths = [max(len(row[i]) for row in cells) for i in range(3)]
+        _run.message(title)
+        for name, shape, count in cells:
+            _run.message(f"  {name:{widths[0]}}  {shape:>{widths[1]}}  {count:>{widths[2]}}")
+        return
+    import sys
+
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("parameters", title=title, show_footer=True)
+    for heading, footer in (("shape", ""), ("number", cells[-1][2])):
+        table.add_column(heading, footer=footer, justify="right")
+    for row in cells[:-1]:
+        table.add_row(*row)
+    Console(file=sys.stderr).print(table)

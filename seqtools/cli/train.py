@@ -1,0 +1,103 @@
+"""`seq-train`: batches in, metric records and a model out."""
+
+from __future__ import annotations
+
+from seqtools.cli import _run
+from seqtools.cli._device import Compute, compute_options, start_torch
+from seqtools.cli._options import example, group
+from seqtools.cli._train_options import (
+    ModelOptions,
+    OptimOptions,
+    RunOptions,
+    check_options,
+    check_stream,
+    make_config,
+    make_settings,
+    model_options,
+    nonlinearity_option,
+    optim_options,
+    run_options,
+)
+
+_EXAMPLE = example(
+    "seq-batch lm --vocab chars.vocab --steps 64 --epochs 3 chars.jsonl \\",
+    "  | seq-train {} --hidden 128 -o lm.safetensors > log.jsonl",
+)
+
+
+@group("train", "Train a model on batches; metric records go to stdout, the model to -o FILE.")
+def cli() -> None:
+    """The command."""
+
+
+@cli.command(epilog=_EXAMPLE.replace("{}", "rnn"))
+@model_options
+@nonlinearity_option
+@optim_options
+@compute_options
+@run_options
+def rnn(model: ModelOptions, optim: OptimOptions, run: RunOptions, compute: Compute) -> None:
+    """Plain recurrent network (Elman), for lm and seq2seq."""
+    _train("rnn", model, optim, run, compute)
+
+
+@cli.command(epilog=_EXAMPLE.replace("{}", "lstm"))
+@model_options
+@optim_options
+@compute_options
+@run_options
+def lstm(model: ModelOptions, optim: OptimOptions, run: RunOptions, compute: Compute) -> None:
+    """Long short-term memory, for lm and seq2seq."""
+    _train("lstm", model, optim, run, compute)
+
+
+@cli.command(epilog=_EXAMPLE.replace("{}", "gru"))
+@model_options
+@optim_options
+@compute_options
+@run_options
+def gru(model: ModelOptions, optim: OptimOptions, run: RunOptions, compute: Compute) -> None:
+    """Gated recurrent units, for lm and seq2seq."""
+    _train("gru", model, optim, run, compute)
+
+
+def _train(
+    kind: str, model: ModelOptions, optim: OptimOptions, run: RunOptions, compute: Compute
+) -> None:
+    check_options(model, optim, run)
+    from seqtools.training.data import Batches, check_same_task
+
+    batches = Batches(run.files, epochs=run.epochs, seed=run.seed)
+    header = batches.header
+    check_stream(kind, header, model, optim)
+    valid = Batches([run.valid]) if run.valid else None
+    if valid is not None and run.valid is not None:
+        check_same_task(header, valid.header, run.valid)
+    steps = min(batches.steps, run.max_steps or batches.steps)
+    device = start_torch(compute, tf32=True)
+
+    import torch
+
+    from seqtools.cli._train_run import Runner
+    from seqtools.models.store import SavedModel, build_model, model_config
+
+    torch.manual_seed(run.seed)  # of dropout; the first weights have their own
+    options = make_config(model, optim)
+    network = build_model(kind, header.task, options, header.vocabularies, seed=run.seed)
+    saved = SavedModel(
+        model=network.to(device),
+        architecture=kind,
+        task=header.task,
+        config=model_config(network),
+        vocabularies=header.vocabularies,
+        batching=header.options,
+        training={"unknown_share": header.options.get("unknown_share", {})},
+    )
+    settings = make_settings(optim, run, compute.precision, steps)
+    runner = Runner(saved, run.output_file, settings, steps=steps, quiet=run.quiet)
+    runner.run(batches.tensors(device), valid.validation(device) if valid else [])
+
+
+def main() -> None:
+    """Run from the shell."""
+    _run.main(cli)

@@ -1,0 +1,410 @@
+"""`seq-train` as a user meets it, on streams small enough to write by hand."""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from seqtools.batching.stream import Batch, Header
+from seqtools.text.vocab import Vocabulary
+
+from .helpers import command, environment, run, shell
+
+TINY = ["--hidden", "8", "--threads", "1", "--device", "cpu"]
+VOCABULARY = Vocabulary.build(dict.fromkeys("abcd", 1))  # ids 4 to 7 after four specials
+
+
+def rectangle(rows, fill=0):
+    width = max(map(len, rows))
+    return np.array([row + [fill] * (width - len(row)) for row in rows], dtype=np.int32)
+
+
+def lm_batch(epoch, index, *rows, carry=False):
+    """Rows of ids; each predicts its next id."""
+    lengths = np.array([max(1, len(row) - 1) for row in rows], dtype=np.int32)
+    inputs = rectangle([row[:-1] or [0] for row in rows])
+    targets = rectangle([row[1:] or [-100] for row in rows], -100)
+    return Batch(epoch, index, inputs, targets, lengths, carry=carry, records=[*range(len(rows))])
+
+
+def lm_stream(*epochs, vocabulary=VOCABULARY, task="lm"):
+    """A stream from lists of batches, one list an epoch, each batch a list of rows."""
+    batches = [
+        [lm_batch(number, index, *rows) for index, rows in enumerate(epoch, 1)]
+        for number, epoch in enumerate(epochs, 1)
+    ]
+    counts = [len(epoch) for epoch in batches]
+    targets = [sum(batch.target_count for batch in epoch) for epoch in batches]
+    options = {"sampling": "random", "steps": 8, "unknown_share": {"tokens": 0.0}}
+    header = Header(task, {"tokens": vocabulary}, counts, targets, options)
+    return header.to_bytes() + b"".join(b.to_bytes() for epoch in batches for b in epoch)
+
+
+def seq2seq_stream(batches=4, seed=1):
+    """Copying: the target is the source."""
+    rng = random.Random(seed)
+    lines, count = [], 0
+    for index in range(1, batches + 1):
+        rows = [[rng.randint(4, 7) for _ in range(rng.randint(1, 4))] for _ in range(6)]
+        sources = [[*row, 3] for row in rows]
+        lengths = np.array([len(row) for row in sources], dtype=np.int32)
+        inputs = rectangle([[2, *row] for row in rows])
+        batch = Batch(
+            1, index, inputs, rectangle(sources, -100), lengths, rectangle(sources), lengths
+        )
+        count += batch.target_count
+        lines.append(batch.to_bytes())
+    vocabularies = {"source": VOCABULARY, "target": VOCABULARY}
+    return Header("seq2seq", vocabularies, [batches], [count], {}).to_bytes() + b"".join(lines)
+
+
+CYCLE = [4, 5, 6, 7, 4, 5, 6, 7, 4]
+EPOCH = [[CYCLE, CYCLE[1:]]] * 10
+
+
+def records(done):
+    return [json.loads(line) for line in done.lines]
+
+
+def of(kind, found):
+    return [record for record in found if record["event"] == kind]
+
+
+def load(path):
+    from seqtools.models.store import load_model
+
+    return load_model(str(path), device="cpu")
+
+
+@pytest.fixture
+def stream(tmp_path):
+    path = tmp_path / "batches.jsonl"
+    path.write_bytes(lm_stream(EPOCH))
+    return path
+
+
+def test_a_cycle_is_learned(tmp_path, stream):
+    model = tmp_path / "lm.safetensors"
+    options = ["--epochs", "20", "--lr", "0.05", "--valid", str(stream), "--log-every", "40"]
+    done = run("seq-train", "gru", *TINY, *options, "-o", str(model), str(stream))
+    assert done.status == 0
+    found = records(done)
+    assert found[0]["event"] == "model"
+    assert (found[0]["architecture"], found[0]["task"]) == ("gru", "lm")
+    assert [r["event"] for r in found[-2:]] == ["saved", "done"]
+    assert {r["event"] for r in found} == {"model", "train", "valid", "saved", "done"}
+    assert found[-1]["step"] == 200
+    assert found[-1]["reason"] == "data"
+    assert of("valid", found)[-1]["perplexity"] < 1.1
+    train = of("train", found)[-1]
+    assert train["tokens"] == 200 * 15
+    assert {"loss", "perplexity", "grad_norm", "clipped", "lr", "tokens_per_second"} <= set(train)
+    saved = load(model)
+    assert (saved.architecture, saved.task) == ("gru", "lm")
+    assert saved.vocabularies["tokens"] == VOCABULARY
+    assert saved.batching["sampling"] == "random"
+    assert saved.training["targets"] == of("saved", found)[-1]["tokens"]
+    assert "total" in done.stderr  # the table of the model
+
+
+@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru"])
+def test_every_kind_trains_both_tasks(tmp_path, kind):
+    for name, data in (("lm", lm_stream(EPOCH)), ("seq2seq", seq2seq_stream())):
+        model = tmp_path / name
+        done = run("seq-train", kind, *TINY, "--quiet", "-o", str(model), stdin=data)
+        assert (done.status, done.stderr) == (0, "")
+        assert load(model).task == name
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path, stream):
+    """From a file or a pipe, whatever the seed of Python's hashes; not for another seed."""
+    files = []
+    for name, hashes, seed in (("a", "1", "0"), ("b", "2", "0"), ("c", "1", "7")):
+        path = tmp_path / name
+        options = [*TINY, "--dropout", "0.2", "--seed", seed, "--quiet", "-o", str(path)]
+        source = [str(stream)] if name == "a" else []
+        done = run(
+            "seq-train", "lstm", *options, *source,
+            stdin=b"" if source else stream.read_bytes(),
+            env=environment(PYTHONHASHSEED=hashes),
+        )  # fmt: skip
+        assert done.status == 0
+        files.append(path.read_bytes())
+    assert files[0] == files[1]
+    assert files[0] != files[2]
+
+
+def test_the_loss_is_the_mean_over_targets(tmp_path):
+    """Two records of 7 and 2 targets, together and apart, and evaluated: one loss (case B44)."""
+    long, short = [4, 5, 6, 7, 4, 6, 5, 7], [7, 5, 4]
+    together, apart = tmp_path / "together", tmp_path / "apart"
+    together.write_bytes(lm_stream([[long, short]]))
+    apart.write_bytes(lm_stream([[long], [short]]))
+    losses = []
+    for path in (together, apart):
+        options = ["--lr", "1e-30", "--log-every", "2", "--valid", str(apart)]
+        out = str(tmp_path / "m")
+        found = records(run("seq-train", "rnn", *TINY, *options, "-o", out, str(path)))
+        losses += [of("train", found)[0]["loss"], of("valid", found)[0]["loss"]]
+    assert losses == pytest.approx([losses[0]] * 4, abs=1e-5)
+
+
+def test_batches_without_targets_are_skipped_and_counted(tmp_path):
+    data = lm_stream([[CYCLE], [[4]], [CYCLE]])
+    done = run("seq-train", "gru", *TINY, "-o", str(tmp_path / "m"), stdin=data)
+    found = records(done)
+    assert [r["skipped"] for r in of("skipped", found)] == [1]
+    assert (found[-1]["step"], found[-1]["skipped"]) == (2, 1)
+
+
+def test_the_best_model_is_kept(tmp_path, stream):
+    """Validation on what the training contradicts: the first is the best, and it stays."""
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(lm_stream([[CYCLE[::-1]]]))
+    model = tmp_path / "m"
+    options = ["--valid", str(other), "--valid-every", "2", "--patience", "3", "--lr", "0.1"]
+    done = run("seq-train", "gru", *TINY, *options, "-o", str(model), str(stream))
+    found = records(done)
+    assert found[-1]["reason"] == "patience"
+    valid = of("valid", found)
+    best = min(record["loss"] for record in valid)
+    kept = [record["step"] for record in valid if record["loss"] == best][0]
+    assert [record["step"] for record in of("saved", found)][-1] == kept < found[-1]["step"]
+    assert load(model).training["valid_loss"] == pytest.approx(best)
+    assert load(model).training["steps"] == kept
+
+
+def test_time_limit_with_a_cosine_over_it(tmp_path):
+    data = lm_stream(*[EPOCH] * 2000)
+    options = ["--max-time", "0.02m", "--schedule", "cosine", "--log-every", "5", "--lr", "1"]
+    done = run("seq-train", "gru", *TINY, *options, "-o", str(tmp_path / "m"), stdin=data)
+    found = records(done)
+    assert found[-1]["reason"] == "max-time"
+    assert 1.2 <= found[-1]["seconds"] < 10
+    assert of("train", found)[-1]["lr"] < 0.5
+
+
+def test_no_records_no_model(tmp_path):
+    model = tmp_path / "m"
+    for data in (b"", b"\n\n", lm_stream([])):
+        done = run("seq-train", "gru", "-o", str(model), stdin=data)
+        assert done.status == 1
+        assert "no records" in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert not model.exists()
+
+
+def test_a_stream_that_ends_early_leaves_the_old_model(tmp_path):
+    model = tmp_path / "m"
+    model.write_bytes(b"old")
+    data = b"".join(lm_stream(EPOCH).splitlines(keepends=True)[:-1])
+    done = run("seq-train", "gru", *TINY, "--quiet", "-o", str(model), stdin=data)
+    assert done.status == 1
+    assert done.stderr.count("\n") == 1
+    assert "ends early" in done.stderr
+    assert model.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_a_loss_that_explodes_fails_and_leaves_the_best_model(tmp_path, stream):
+    model = tmp_path / "m"
+    options = ["--optimizer", "sgd", "--lr", "1e38", "--clip", "0", "--quiet"]
+    done = run("seq-train", "rnn", *TINY, *options, "-o", str(model), str(stream))
+    assert done.status == 1
+    assert done.stderr.count("\n") == 1
+    assert " at step " in done.stderr
+    assert not model.exists()
+
+
+def test_perplexity_past_all_numbers_is_written_inf(tmp_path, stream):
+    options = ["--optimizer", "sgd", "--lr", "1e5", "--clip", "0", "--log-every", "1"]
+    done = run("seq-train", "gru", *TINY, *options, "-o", str(tmp_path / "m"), str(stream))
+    assert done.status == 0
+    assert "inf" in [record["perplexity"] for record in of("train", records(done))]
+
+
+USAGE = {
+    "no output": ["gru"],
+    "model to stdout": ["gru", "-o", "-"],
+    "unknown option": ["gru", "--heads", "4", "-o", "m"],
+    "option of another kind": ["gru", "--nonlinearity", "relu", "-o", "m"],
+    "merge alone": ["gru", "--merge", "sum", "-o", "m"],
+    "feeding without luong": ["gru", "--input-feeding", "-o", "m"],
+    "momentum of adam": ["gru", "--momentum", "0.9", "-o", "m"],
+    "steps of no cosine": ["gru", "--schedule-steps", "9", "-o", "m"],
+    "gamma of no staircase": ["gru", "--gamma", "0.5", "-o", "m"],
+    "patience with nothing": ["gru", "--patience", "3", "-o", "m"],
+    "nan": ["gru", "--lr", "nan", "-o", "m"],
+    "dropout of all": ["gru", "--dropout", "1", "-o", "m"],
+    "no width": ["gru", "--hidden", "0", "-o", "m"],
+    "no time": ["gru", "--max-time", "0", "-o", "m"],
+    "no such device": ["gru", "--device", "tpu", "-o", "m"],
+    "missing file": ["gru", "-o", "m", "missing.jsonl"],
+    "missing validation": ["gru", "-o", "m", "--valid", "missing.jsonl"],
+    "missing folder": ["gru", "-o", "missing/m"],
+    "more epochs than a pipe has": ["gru", "-o", "m", "--epochs", "3"],
+    "attention of a language model": ["gru", "-o", "m", "--attention", "dot"],
+    "both ways in a language model": ["gru", "-o", "m", "--bidirectional"],
+}
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_usage(tmp_path, name):
+    done = run("seq-train", *USAGE[name], stdin=lm_stream(EPOCH), cwd=tmp_path)
+    assert (done.status, done.stdout) == (2, b"")
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_task_that_the_model_does_not_serve(tmp_path):
+    data = lm_stream(EPOCH, task="mlm")
+    done = run("seq-train", "gru", "-o", str(tmp_path / "m"), stdin=data)
+    assert done.status == 2
+    assert "gru does not serve the task mlm" in done.stderr
+
+
+def test_an_empty_vocabulary_is_refused(tmp_path):
+    data = lm_stream([[[1, 1, 3]]], vocabulary=Vocabulary.build({}))
+    done = run("seq-train", "gru", "-o", str(tmp_path / "m"), stdin=data)
+    assert done.status == 1
+    assert "nothing but special entries" in done.stderr
+
+
+def test_validation_with_another_vocabulary_is_refused(tmp_path, stream):
+    swapped = Vocabulary([*VOCABULARY.tokens[:4], "b", "a", "c", "d"], VOCABULARY.specials)
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(lm_stream(EPOCH, vocabulary=swapped))
+    done = run("seq-train", "gru", "-o", str(tmp_path / "m"), "--valid", str(other), str(stream))
+    assert done.status == 1
+    assert done.stderr.count("\n") == 1
+    assert "vocabular" in done.stderr
+
+
+def test_torch_is_loaded_only_for_good_data(tmp_path):
+    code = """
+import sys, click
+from seqtools.cli.train import cli
+assert not {"torch", "numpy", "rich"} & set(sys.modules)
+try:
+    cli.main(["gru", "-o", "m"], standalone_mode=False)
+except Exception as error:
+    print(type(error).__name__, "torch" in sys.modules)
+"""
+    lines = lm_stream(EPOCH).splitlines(keepends=True)
+    bad = lines[0] + b'{"epoch":1,"index":1,"inputs":[[99]],"targets":[[4]],"lengths":[1]}\n'
+    for data in (b"{}\n", bad):
+        done = subprocess.run(
+            [sys.executable, "-c", code], input=data, capture_output=True, cwd=tmp_path, check=True
+        )
+        assert done.stdout == b"InputError False\n"
+
+
+def test_an_absent_device(tmp_path):
+    env = environment(CUDA_VISIBLE_DEVICES="")
+    options = ["--device", "cuda", "-o", str(tmp_path / "m")]
+    done = run("seq-train", "gru", *options, stdin=lm_stream(EPOCH), env=env)
+    assert done.status == 2
+    assert "--device cuda: there is no CUDA device" in done.stderr
+
+
+def test_a_closed_reader_does_not_stop_the_run(tmp_path, stream):
+    model = tmp_path / "m"
+    line = f"seq-train gru {' '.join(TINY)} --log-every 1 --quiet -o {model} {stream} | head -n 1"
+    done = shell(line)
+    assert done.status == 0
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["event"] == "model"
+    assert load(model).training["steps"] == 10
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_what_there_is(tmp_path, number):
+    """The input never ends: the run waits for it, or is in a step, when the signal comes."""
+    model = tmp_path / "m"
+    process = subprocess.Popen(
+        [*command("seq-train"), "gru", *TINY, "--log-every", "1", "--quiet", "-o", str(model)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
+    )  # fmt: skip
+    data = lm_stream(EPOCH).splitlines(keepends=True)[:4]
+    process.stdin.write(b"".join(data))
+    process.stdin.flush()
+    for _ in range(4):  # the model and three steps
+        process.stdout.readline()
+    process.send_signal(number)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == -number
+    assert error == b""
+    assert load(model).training["steps"] == 3
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_killed_runs_leave_a_whole_model_or_none(tmp_path, stream):
+    """Case B49: saved at every step, killed anywhere; the next run clears what was left."""
+    data = tmp_path / "long.jsonl"
+    data.write_bytes(lm_stream(*[EPOCH] * 200))
+    folder = tmp_path / "out"
+    folder.mkdir()
+    model = folder / "m"
+    arguments = ["gru", *TINY, "--quiet", "--valid-every", "1", "--valid", str(stream)]
+    rng = random.Random(5)
+    for _ in range(3):
+        process = subprocess.Popen(
+            [*command("seq-train"), *arguments, "-o", str(model), str(data)],
+            stdout=subprocess.PIPE, env=environment(),
+        )  # fmt: skip
+        for _ in range(4):
+            process.stdout.readline()
+        time.sleep(rng.uniform(0, 0.3))
+        process.kill()
+        process.stdout.close()
+        process.wait()
+        assert load(model).training["steps"] >= 1
+    done = run("seq-train", *arguments, "--max-steps", "1", "-o", str(model), str(data))
+    assert done.status == 0
+    assert os.listdir(folder) == ["m"]
+
+
+def test_a_full_disk_leaves_the_old_model(tmp_path, stream):
+    model = tmp_path / "m"
+    model.write_bytes(b"old")
+    line = f"ulimit -f 4; seq-train gru --hidden 64 --quiet -o {model} {stream} > /dev/null"
+    done = shell(line)
+    assert done.status == 1
+    assert "Traceback" not in done.stderr
+    assert model.read_bytes() == b"old"
+
+
+def test_stderr_of_a_log_file_is_plain(tmp_path, stream):
+    env = environment(FORCE_COLOR="1")
+    options = [*TINY, "--layers", "2", "--dropout", "0.1", "-o", str(tmp_path / "m")]
+    done = run("seq-train", "gru", *options, str(stream), env=env)
+    assert all(json.loads(line) for line in done.lines)
+    assert not {"\r", "\x1b"} & set(done.stderr)
+    assert "arning" not in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("script") is None, reason="no terminal to be had")
+@pytest.mark.parametrize(
+    ("env", "forbidden"), [({"NO_COLOR": "1"}, "\x1b[3"), ({"TERM": "dumb"}, "\x1b")]
+)
+def test_stderr_of_a_terminal(tmp_path, stream, env, forbidden):
+    out = tmp_path / "log.jsonl"
+    line = f"seq-train gru {' '.join(TINY)} -o {tmp_path}/m {stream} > {out}"
+    done = subprocess.run(
+        ["script", "-qec", line, "/dev/null"],
+        capture_output=True, env=environment(**{"TERM": "xterm", **env}), check=True,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    shown = done.stdout.decode()
+    assert forbidden not in shown
+    assert "weight" in shown
+    assert all(json.loads(line) for line in pathlib.Path(out).read_bytes().splitlines())

@@ -1,0 +1,195 @@
+"""seq-eval through its command line."""
+
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.cli.helpers import run, shell
+
+PAIR = ("--hypothesis", "output", "--reference", "tgt")
+
+
+def records(*values: Any) -> bytes:
+    return b"".join(json.dumps(value).encode() + b"\n" for value in values)
+
+
+def one(stdout: bytes) -> dict[str, Any]:
+    (line,) = stdout.splitlines()
+    result: dict[str, Any] = json.loads(line)
+    return result
+
+
+TWO = records({"output": "a b c d e", "tgt": "a b c d e"}, {"output": "x y", "tgt": "x z"})
+
+
+def test_bleu_is_sacrebleus(tmp_path: pathlib.Path) -> None:
+    done = run("seq-eval", "bleu", *PAIR, stdin=TWO)
+    assert (done.status, done.stderr) == (0, "")
+    (tmp_path / "ref").write_text("a b c d e\nx z\n")
+    (tmp_path / "hyp").write_text("a b c d e\nx y\n")
+    theirs = subprocess.run(
+        [sys.executable, "-m", "sacrebleu", "ref", "-i", "hyp", "--width", "10"],
+        cwd=tmp_path, capture_output=True, check=True,
+    )  # fmt: skip
+    expected = json.loads(theirs.stdout)
+    result = one(done.stdout)
+    assert round(result["score"], 10) == expected["score"]
+    assert result["signature"] == expected["signature"]
+    assert result["records"] == 2
+
+
+def test_tokens_are_joined_by_blanks() -> None:
+    text = one(run("seq-eval", "bleu", *PAIR, stdin=TWO).stdout)
+    split = records(
+        {"output": ["a", "b", "c", "d", "e"], "tgt": "a b c d e"},
+        {"output": "x y", "tgt": ["x", "z"]},
+    )
+    assert one(run("seq-eval", "bleu", *PAIR, stdin=split).stdout) == text
+
+
+def test_chinese_by_characters() -> None:
+    stdin = records({"output": "我们去公园", "tgt": "我们去学校"})
+    assert one(run("seq-eval", "bleu", *PAIR, stdin=stdin).stdout)["reference_length"] == 1
+    zh = one(run("seq-eval", "bleu", *PAIR, "--tokenize", "zh", stdin=stdin).stdout)
+    assert zh["reference_length"] == 5
+    assert "tok:zh" in zh["signature"]
+
+
+def test_lowercase_and_word_order() -> None:
+    stdin = records({"output": "The Cat", "tgt": "the cat"})
+    plain = one(run("seq-eval", "chrf", *PAIR, stdin=stdin).stdout)
+    assert plain["score"] < 100
+    done = run("seq-eval", "chrf", *PAIR, "--lowercase", "--word-order", "2", stdin=stdin)
+    assert one(done.stdout)["score"] == pytest.approx(100)
+    assert "case:lc" in one(done.stdout)["signature"]
+    assert "nw:2" in one(done.stdout)["signature"]
+
+
+def test_several_references() -> None:
+    stdin = records({"o": "b", "r1": "a", "r2": "b"}, {"o": "c", "r1": "a", "r2": "b"})
+    done = run(
+        "seq-eval",
+        "exact",
+        "--hypothesis",
+        "o",
+        "--reference",
+        "r1",
+        "--reference",
+        "r2",
+        stdin=stdin,
+    )
+    assert one(done.stdout) == {"metric": "exact", "score": 0.5, "equal": 1, "records": 2}
+
+
+def test_perplexity() -> None:
+    stdin = records({"logprob": -2.0, "n_tokens": 1}, {"logprob": "-inf", "n_tokens": 2})
+    result = one(run("seq-eval", "perplexity", stdin=stdin).stdout)
+    assert (result["perplexity"], result["bits"], result["n_tokens"]) == ("inf", "inf", 3)
+
+
+def test_two_files_of_lines(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "ref").write_bytes(b"\xef\xbb\xbfa\r\n\r\nb\xe2\x80\xa8c")
+    done = run(
+        "seq-eval", "exact", "--text", "--reference-file", "ref", stdin=b"a\n\nx", cwd=tmp_path
+    )
+    assert one(done.stdout) == {"metric": "exact", "score": 2 / 3, "equal": 2, "records": 3}
+
+
+def test_two_files_of_records_in_order(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "ref").write_bytes(records({"tgt": "a"}, {"tgt": "b"}))
+    arguments = ("seq-eval", "exact", *PAIR, "--reference-file", "ref")
+    done = run(*arguments, stdin=records({"output": "a"}, {"output": "x"}), cwd=tmp_path)
+    assert one(done.stdout)["equal"] == 1
+    short = run(*arguments, stdin=records({"output": "a"}), cwd=tmp_path)
+    assert (short.status, short.stdout) == (1, b"")
+    assert short.stderr == "seq-eval: ref:2: no hypothesis: there are only 1\n"
+    long = run(*arguments, stdin=records(*[{"output": "a"}] * 3), cwd=tmp_path)
+    assert (long.status, long.stdout) == (1, b"")
+    assert long.stderr == "seq-eval: <stdin>:3: no reference: ref ends before it\n"
+
+
+def test_a_rejected_record_takes_its_reference_along(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "ref").write_bytes(records({"tgt": "a"}, {"tgt": "b"}, {"tgt": "c"}))
+    done = run(
+        "seq-eval", "exact", *PAIR, "--reference-file", "ref", "--rejects", "bad",
+        stdin=records({"output": "a"}, {"output": 5}, {"output": "c"}), cwd=tmp_path,
+    )  # fmt: skip
+    assert done.status == 3
+    assert one(done.stdout) == {"metric": "exact", "score": 1.0, "equal": 2, "records": 2}
+    assert (tmp_path / "bad").read_bytes() == b'{"output": 5}\n'
+
+
+def test_joined_by_id(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "ref").write_bytes(records({"id": 1, "tgt": "a"}, {"id": "1", "tgt": "b"}))
+    stdin = records({"id": "1", "output": "b"}, {"id": 1, "output": "a"})
+    arguments = ("seq-eval", "exact", *PAIR, "--by", "id", "--reference-file", "ref")
+    assert one(run(*arguments, stdin=stdin, cwd=tmp_path).stdout)["equal"] == 2
+
+
+def test_an_id_twice_names_both_lines(tmp_path: pathlib.Path) -> None:
+    twice = records({"id": "a", "text": "x"}, {"id": "a", "text": "y"}, {"id": "b", "text": "y"})
+    (tmp_path / "dup.jsonl").write_bytes(twice)
+    done = run(
+        "seq-eval", "exact", "--by", "id", "--hypothesis", "text", "--reference", "text",
+        "--reference-file", "dup.jsonl", "dup.jsonl", cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.status, done.stdout) == (1, b"")
+    assert done.stderr == "seq-eval: dup.jsonl:2: \"id\" 'a' stands in line 1 as well\n"
+
+
+def test_blank_lines_are_none_and_empty_texts_are_records() -> None:
+    stdin = b'{"t":"x y"}\n\n   \n{"t":""}\n{"t":" \xe3\x80\x80 "}\n'
+    arguments = ("seq-eval", "exact", "--hypothesis", "t", "--reference", "t")
+    assert one(run(*arguments, stdin=stdin).stdout)["records"] == 3
+    bad = run(*arguments, stdin=stdin + b"{bad")
+    assert (bad.status, bad.stdout) == (1, b"")
+    assert bad.stderr.startswith("seq-eval: <stdin>:6: not JSON")
+
+
+@pytest.mark.parametrize("kind", ["bleu", "chrf", "exact", "perplexity"])
+def test_a_score_of_nothing(kind: str, tmp_path: pathlib.Path) -> None:
+    fields = PAIR if kind != "perplexity" else ()
+    done = run("seq-eval", kind, *fields, "-o", "score.json", cwd=tmp_path)
+    assert (done.status, done.stdout) == (1, b"")
+    assert done.stderr == "seq-eval: no records, so there is no score\n"
+    assert not (tmp_path / "score.json").exists()
+
+
+def test_tokenized_output_is_warned_about() -> None:
+    stdin = records(*[{"output": "a cat .", "tgt": "a cat ."}] * 100)
+    done = run("seq-eval", "bleu", *PAIR, stdin=stdin)
+    assert done.status == 0
+    assert done.stderr.startswith('seq-eval: warning: 100 hypotheses end in " ."')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("bleu",), "--hypothesis FIELD is needed"),
+        (("bleu", "--hypothesis", "a"), "--reference FIELD is needed"),
+        (("exact", "--text"), "--text needs --reference-file FILE"),
+        (("exact", *PAIR, "--by", "id"), "--by needs --reference-file FILE"),
+        (("exact", "--text", *PAIR), "--text takes no --hypothesis"),
+        (("exact", "--text", "--reference-file", "-"), "Only one of the files"),
+        (("exact", *PAIR, "--reference-file", "none.jsonl"), "none.jsonl"),
+        (("bleu", *PAIR, "--tokenize", "klingon"), "--tokenize"),
+        (("chrf", *PAIR, "--word-order", "-1"), "--word-order"),
+    ],
+)
+def test_usage(arguments: tuple[str, ...], message: str) -> None:
+    done = run("seq-eval", *arguments, stdin=TWO)
+    assert (done.status, done.stdout) == (2, b"")
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["bleu", "chrf", "exact", "perplexity"])
+def test_the_example_of_the_help(kind: str) -> None:
+    text = run("seq-eval", kind, "--help").stdout.decode()
+    example = text[text.index("Example:") + len("Example:") :]
+    done = shell(example)
+    assert (done.status, done.stderr) == (0, "")
+    assert one(done.stdout)["metric"] == kind

@@ -115,6 +115,11 @@ class RunOptions:
     seed: int
     quiet: bool
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The files, or standard input."""
+        return self.files or (STDIN,)
+
 
 _MODEL: tuple[Option, ...] = (
     click.option("--layers", type=POSITIVE, default=1, show_default=True, help="Layers."),

@@ -67,7 +67,7 @@ def _train(
     check_options(model, optim, run)
     from seqtools.training.data import Batches, check_same_task
 
-    batches = Batches(run.files, epochs=run.epochs, seed=run.seed)
+    batches = Batches(run.inputs, epochs=run.epochs, seed=run.seed)
     header = batches.header
     check_stream(kind, header, model, optim)
     valid = Batches([run.valid]) if run.valid else None

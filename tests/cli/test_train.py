@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -176,7 +177,7 @@ def test_the_best_model_is_kept(tmp_path, stream):
     assert found[-1]["reason"] == "patience"
     valid = of("valid", found)
     best = min(record["loss"] for record in valid)
-    kept = [record["step"] for record in valid if record["loss"] == best][0]
+    kept = next(record["step"] for record in valid if record["loss"] == best)
     assert [record["step"] for record in of("saved", found)][-1] == kept < found[-1]["step"]
     assert load(model).training["valid_loss"] == pytest.approx(best)
     assert load(model).training["steps"] == kept
@@ -209,7 +210,7 @@ def test_a_stream_that_ends_early_leaves_the_old_model(tmp_path):
     done = run("seq-train", "gru", *TINY, "--quiet", "-o", str(model), stdin=data)
     assert done.status == 1
     assert done.stderr.count("\n") == 1
-    assert "ends early" in done.stderr
+    assert "promised 10 batches in epoch 1, got 9" in done.stderr
     assert model.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["m"]
 
@@ -269,7 +270,7 @@ def test_a_task_that_the_model_does_not_serve(tmp_path):
     data = lm_stream(EPOCH, task="mlm")
     done = run("seq-train", "gru", "-o", str(tmp_path / "m"), stdin=data)
     assert done.status == 2
-    assert "gru does not serve the task mlm" in done.stderr
+    assert "mlm" in done.stderr
 
 
 def test_an_empty_vocabulary_is_refused(tmp_path):
@@ -394,7 +395,8 @@ def test_stderr_of_a_log_file_is_plain(tmp_path, stream):
 
 @pytest.mark.skipif(shutil.which("script") is None, reason="no terminal to be had")
 @pytest.mark.parametrize(
-    ("env", "forbidden"), [({"NO_COLOR": "1"}, "\x1b[3"), ({"TERM": "dumb"}, "\x1b")]
+    ("env", "forbidden"),
+    [({"NO_COLOR": "1"}, r"\x1b\[[\d;]*[349]\d[\d;]*m"), ({"TERM": "dumb"}, "\x1b")],
 )
 def test_stderr_of_a_terminal(tmp_path, stream, env, forbidden):
     out = tmp_path / "log.jsonl"
@@ -405,6 +407,6 @@ def test_stderr_of_a_terminal(tmp_path, stream, env, forbidden):
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
     shown = done.stdout.decode()
-    assert forbidden not in shown
+    assert not re.search(forbidden, shown)
     assert "weight" in shown
     assert all(json.loads(line) for line in pathlib.Path(out).read_bytes().splitlines())

@@ -1,0 +1,456 @@
+"""seq-decode on tiny trained models.
+
+Loading torch takes longer than anything else here, so most tests call the command in this process,
+with files; what needs a process of its own (pipes, statuses, signals) is run as one.
+"""
+
+import itertools
+import json
+import math
+import pathlib
+import subprocess
+import time
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+
+from seqtools.cli.decode import cli
+from seqtools.errors import ConfigError, FormatError, InputError
+from tests.cli.helpers import command, environment, run, shell
+
+Record = dict[str, Any]
+WORDS = ["eins", "zwei", "drei", "vier", "fünf", "sechs"]
+NUMBERS = dict(zip(WORDS, "123456", strict=True))
+
+
+class Models(NamedTuple):
+    """Where the models of a session are."""
+
+    folder: pathlib.Path
+
+    @property
+    def lm(self) -> str:
+        """Characters `abcd` over and over, in windows."""
+        return str(self.folder / "lm.safetensors")
+
+    @property
+    def records(self) -> str:
+        """Records of their own: `a b`, `a`, `b b a`, ..., some of them empty."""
+        return str(self.folder / "records.safetensors")
+
+    @property
+    def mt(self) -> str:
+        """Number words to digits in reverse, with attention."""
+        return str(self.folder / "mt.safetensors")
+
+
+def lines(records: list[Record]) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+def pairs() -> list[Record]:
+    every = [words for count in (1, 2, 3) for words in itertools.product(WORDS, repeat=count)]
+    return [{"src_tokens": w, "tgt_tokens": [NUMBERS[word] for word in w[::-1]]} for w in every]
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
+    folder = tmp_path_factory.mktemp("models")
+    (folder / "abcd.jsonl").write_bytes(lines([{"tokens": list("abcd" * 12)} for _ in range(20)]))
+    short = [list("ab"), ["a"], list("bba"), list("ab"), []]
+    (folder / "short.jsonl").write_bytes(lines([{"tokens": tokens} for tokens in short * 20]))
+    (folder / "mt.jsonl").write_bytes(lines(pairs()))
+    done = shell(
+        """
+        seq-vocab build abcd.jsonl > abcd.vocab
+        seq-batch lm --vocab abcd.vocab --batch-size 8 --steps 16 --epochs 4 abcd.jsonl > lm.batches
+        seq-batch lm --vocab abcd.vocab --sampling records --batch-size 20 --epochs 12 short.jsonl \
+          > records.batches
+        seq-vocab build --field src_tokens mt.jsonl > src.vocab
+        seq-vocab build --field tgt_tokens mt.jsonl > tgt.vocab
+        seq-batch seq2seq --source-vocab src.vocab --target-vocab tgt.vocab --batch-size 16 \
+          --epochs 12 mt.jsonl > mt.batches
+        seq-train lstm --hidden 16 --lr 0.03 -o lm.safetensors lm.batches > lm.log &
+        seq-train gru --hidden 8 --lr 0.03 -o records.safetensors records.batches > records.log &
+        seq-train gru --attention additive --bidirectional --hidden 16 --lr 0.03 \
+          -o mt.safetensors mt.batches > mt.log &
+        wait
+        """,
+        cwd=folder,
+    )
+    made = Models(folder)
+    for path in (made.lm, made.records, made.mt):
+        assert pathlib.Path(path).exists(), done.stderr
+    return made
+
+
+@pytest.fixture
+def decode(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run the command in this process: options and records in, records out."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    threads = torch.get_num_threads()
+
+    def decode(kind: str, *options: object, records: list[Record] | None = None) -> list[Record]:
+        source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+        target.unlink(missing_ok=True)
+        arguments = [kind, *map(str, options), "--device", "cpu", "-o", str(target)]
+        if records is not None:
+            source.write_bytes(lines(records))
+            arguments.append(str(source))
+        cli.main(arguments, prog_name="seq-decode", standalone_mode=False)
+        return [json.loads(line) for line in target.read_bytes().splitlines()]
+
+    yield decode
+    torch.set_num_threads(threads)
+
+
+def source(words: str) -> Record:
+    return {"src_tokens": words.split()}
+
+
+# what comes out
+
+
+def test_lm_continues_what_it_learnt(models: Models, decode: Any) -> None:
+    prompts = [
+        {"id": "x", "tokens": ["a"], "more": 12345678901234567890123},
+        {"tokens": list("abcda")},
+    ]
+    first, second = decode("greedy", "--model", models.lm, "--max-length", 9, records=prompts)
+    assert first["output_tokens"] == list("bcdabcdab")
+    assert second["output_tokens"] == list("bcdabcdab")
+    assert list(first) == ["id", "tokens", "more", "output_tokens", "hypotheses"]
+    assert first["more"] == 12345678901234567890123
+    [best] = first["hypotheses"]
+    assert list(best) == ["tokens", "ids", "logprob", "score", "token_logprobs", "finished"]
+    assert (best["tokens"], best["finished"]) == (list("bcdabcdab"), False)
+    assert best["logprob"] == pytest.approx(sum(best["token_logprobs"]), abs=1e-5)
+    assert len(best["token_logprobs"]) == 9
+
+
+def test_translations_with_attention(models: Models, decode: Any) -> None:
+    records = [source("drei eins vier"), source("zwei")]
+    found = decode("beam", "--model", models.mt, "--attention", "--nbest", 2, records=records)
+    assert found[0]["output_tokens"] == ["4", "1", "3"]
+    assert found[1]["output_tokens"] == ["2"]
+    for record in found:
+        assert [h["score"] for h in record["hypotheses"]] == sorted(
+            (h["score"] for h in record["hypotheses"]), reverse=True
+        )
+        for one in record["hypotheses"]:
+            attention = one["attention"]
+            assert list(attention) == ["rows", "inputs", "columns", "cross"]
+            assert attention["columns"] == [*record["src_tokens"], "</s>"]
+            assert attention["rows"] == one["tokens"] + ["</s>"] * one["finished"]
+            assert attention["inputs"] == ["<s>", *attention["rows"][:-1]]
+            [[matrix]] = attention["cross"]
+            assert len(matrix) == len(attention["rows"])
+            for row in matrix:
+                assert len(row) == len(attention["columns"])
+                assert sum(row) == pytest.approx(1, abs=1e-5)
+
+
+def test_every_record_comes_out_in_order_whatever_the_batches(models: Models, decode: Any) -> None:
+    records = [
+        {"id": number, "src_tokens": [WORDS[(number * k) % 6] for k in range(number % 9)]}
+        for number in range(37)
+    ]
+    options = ("beam", "--model", models.mt, "--beam", 3, "--nbest", 3)
+    expected = decode(*options, records=records)
+    assert [record["id"] for record in expected] == list(range(37))
+    for sizes in (["--batch-size", 1], ["--batch-size", 8], ["--batch-tokens", 20]):
+        same(decode(*options, *sizes, records=records), expected)
+    same(decode(*options, records=records[::-1])[::-1], expected)
+
+
+def same(found: list[Record], expected: list[Record]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        assert one["output_tokens"] == other["output_tokens"]
+        for left, right in zip(one["hypotheses"], other["hypotheses"], strict=True):
+            assert left["tokens"] == right["tokens"]
+            assert left["finished"] == right["finished"]
+            assert left["logprob"] == pytest.approx(right["logprob"], abs=1e-4)
+            assert left["token_logprobs"] == pytest.approx(right["token_logprobs"], abs=1e-4)
+
+
+@pytest.mark.parametrize("longest", [3, None])
+def test_scores_are_those_of_forced_decoding(
+    models: Models, decode: Any, longest: int | None
+) -> None:
+    records = [source("eins zwei drei vier"), source("fünf"), source("")]
+    limit = ["--max-length", longest] if longest else []
+    found = decode("beam", "--model", models.mt, "--nbest", 4, *limit, records=records)
+    made = [
+        {"src_tokens": r["src_tokens"], "tgt_tokens": h["tokens"], "made": h}
+        for r in found
+        for h in r["hypotheses"]
+    ]
+    assert longest is None or not all(record["made"]["finished"] for record in made)
+    for record in decode("score", "--model", models.mt, records=made):
+        one = record["made"]
+        forced = record["token_logprobs"] if one["finished"] else record["token_logprobs"][:-1]
+        assert forced == pytest.approx(one["token_logprobs"], abs=1e-4)
+        assert record["n_tokens"] == len(record["tgt_tokens"]) + 1
+        assert record["logprob"] == pytest.approx(sum(record["token_logprobs"]), abs=1e-4)
+
+
+def test_length_penalty_ranks_by_a_share_of_the_length(models: Models, decode: Any) -> None:
+    options = ("beam", "--model", models.records, "--nbest", 3, "--max-length", 8)
+    [record] = decode(*options, "--length-penalty", 1.5, records=[{"tokens": []}])
+    for one in record["hypotheses"]:
+        length = len(one["token_logprobs"])
+        assert one["score"] == pytest.approx(one["logprob"] / length**1.5, abs=1e-5)
+
+
+def test_models_start_as_their_batches_did(models: Models, decode: Any) -> None:
+    # records of their own begin after bos: 4 in 5 end somewhere, 1 in 5 at once
+    [record] = decode("predict", "--model", models.records, "--top-k", 9, records=[{"tokens": []}])
+    shares = {entry["token"]: math.exp(entry["logprob"]) for entry in record["next"]}
+    assert shares["</s>"] == pytest.approx(0.2, abs=0.1)
+    assert list(shares.values()) == sorted(shares.values(), reverse=True)
+    assert not {"<pad>", "<s>"} & shares.keys()
+    # windows begin after a line end
+    [record] = decode("predict", "--model", models.lm, "--top-k", 1, records=[{"tokens": []}])
+    assert [entry["token"] for entry in record["next"]] == ["a"]
+
+
+def test_empty_records_give_empty_or_some_output_but_are_never_lost(
+    models: Models, decode: Any
+) -> None:
+    found = decode("greedy", "--model", models.mt, records=[source(""), source("zwei"), source("")])
+    alone = decode("greedy", "--model", models.mt, records=[source("zwei")])
+    assert len(found) == 3
+    same(found[1:2], alone)
+
+
+def test_attention_of_scored_records(models: Models, decode: Any) -> None:
+    records = [
+        {"src_tokens": ["zwei", "eins"], "tgt_tokens": ["1", "2"]},
+        source("") | {"tgt_tokens": []},
+    ]
+    first, second = decode("score", "--model", models.mt, "--attention", records=records)
+    assert first["attention"]["rows"] == ["1", "2", "</s>"]
+    assert first["attention"]["inputs"] == ["<s>", "1", "2"]
+    [[matrix]] = second["attention"]["cross"]
+    assert matrix == [[pytest.approx(1)]]
+
+
+# sampling
+
+
+def test_samples_do_not_depend_on_neighbours(models: Models, decode: Any) -> None:
+    records = [{"id": f"r{number}", "tokens": ["a"] * (number % 3)} for number in range(12)]
+    options = ("sample", "--model", models.records, "--samples", 3, "--seed", 7, "--max-length", 6)
+    expected = decode(*options, records=records)
+    same(decode(*options, "--batch-size", 1, records=records), expected)
+    same(decode(*options, records=records[5:]), expected[5:])
+    other = decode(*options[:-3], 8, "--max-length", 6, records=records)
+    assert [r["output_tokens"] for r in other] != [r["output_tokens"] for r in expected]
+
+
+def test_new_records_from_nothing(models: Models, decode: Any) -> None:
+    options = ("sample", "--model", models.records, "--count")
+    found = decode(*options, 6)
+    assert len(found) == 6
+    assert list(found[0]) == ["output_tokens", "hypotheses"]
+    assert len({tuple(record["output_tokens"]) for record in found}) > 1
+    same(decode(*options, 3), found[:3])
+    same(decode(*options, 6, "--shard", "2/2"), found[1::2])
+
+
+def test_no_temperature_is_greedy(models: Models, decode: Any) -> None:
+    records = [{"tokens": ["b"]}]
+    options = ("--model", models.lm, "--max-length", 5)
+    expected = decode("greedy", *options, records=records)
+    for draw in (["--temperature", 0], ["--temperature", 1e-4], ["--top-k", 1], ["--top-p", 0]):
+        same(decode("sample", *options, *draw, records=records), expected)
+
+
+# evaluate
+
+
+def test_evaluate_agrees_with_score(models: Models, decode: Any, tmp_path: pathlib.Path) -> None:
+    records = pairs()[:30]
+    scored = decode("score", "--model", models.mt, records=records)
+    data = tmp_path / "some.jsonl"
+    data.write_bytes(lines(records))
+    batches = shell(
+        f"seq-batch seq2seq --source-vocab {models.folder}/src.vocab --batch-size 7"
+        f" --target-vocab {models.folder}/tgt.vocab {data} > {tmp_path}/some.batches"
+    )
+    assert batches.status == 0, batches.stderr
+    [found] = decode("evaluate", "--model", models.mt, f"{tmp_path}/some.batches")
+    targets = sum(record["n_tokens"] for record in scored)
+    loss = -sum(record["logprob"] for record in scored) / targets
+    assert found["targets"] == targets
+    assert found["loss"] == pytest.approx(loss, abs=1e-5)
+    assert found["perplexity"] == pytest.approx(math.exp(loss), abs=1e-4)
+    assert found["bits"] == pytest.approx(loss / math.log(2), abs=1e-5)
+
+
+def test_another_vocabulary_does_not_match(
+    models: Models, decode: Any, tmp_path: pathlib.Path
+) -> None:
+    header, _, rest = (models.folder / "lm.batches").read_bytes().partition(b"\n")
+    value = json.loads(header)
+    tokens = value["vocabularies"]["tokens"]["tokens"]
+    for changed in ([*tokens[:-2], tokens[-1], tokens[-2]], [*tokens, "e"]):
+        value["vocabularies"]["tokens"] |= {"tokens": changed, "counts": None}
+        path = tmp_path / "other.batches"
+        path.write_bytes(json.dumps(value).encode() + b"\n" + rest)
+        with pytest.raises(FormatError, match=r"^vocabulary does not match the model$"):
+            decode("evaluate", "--model", models.lm, str(path))
+    with pytest.raises(FormatError, match="the batches are for seq2seq, the model for lm"):
+        decode("evaluate", "--model", models.lm, str(models.folder / "mt.batches"))
+
+
+# mistakes
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "beam --beam 0", "beam --nbest 0", "beam --beam 2 --nbest 3", "beam --length-penalty nan",
+        "beam --length-penalty inf", "greedy --max-length 0", "greedy --batch-size 0",
+        "greedy --batch-tokens 0", "sample --temperature nan", "sample --temperature -1",
+        "sample --temperature inf", "sample --top-k -1", "sample --top-k 0", "sample --top-p 1.5",
+        "sample --top-p nan", "sample --samples 0", "sample --count 0", "sample --seed -1",
+        "greedy --device tpu", "greedy --threads 0", "greedy --beam 3", "predict --top-k 0",
+        "sample --count 3 some.jsonl", "greedy --max-rejects 1", "fry",
+    ],
+)  # fmt: skip
+def test_nonsense_is_a_usage_error(options: str, tmp_path: pathlib.Path) -> None:
+    import click
+
+    arguments = [*options.split(), "--model", str(tmp_path / "none")]
+    with pytest.raises(click.UsageError):
+        cli.main(arguments, prog_name="seq-decode", standalone_mode=False)
+
+
+def test_missing_model_and_what_is_none(models: Models, tmp_path: pathlib.Path) -> None:
+    done = run("seq-decode", "greedy", "--model", "no/such.safetensors")
+    assert (done.status, done.stdout) == (2, b"")
+    assert done.stderr == "seq-decode: no/such.safetensors: No such file or directory\n"
+    ran = tmp_path / "ran"
+    evil = tmp_path / "evil.pt"
+    torch.save({"model": _Evil(str(ran))}, evil)
+    bad = {"evil.pt": None, "text": b"hello\n", "empty": b"", "cut": _cut(models.lm)}
+    for name, data in bad.items():
+        path = tmp_path / name
+        if data is not None:
+            path.write_bytes(data)
+        done = run("seq-decode", "greedy", "--model", str(path), stdin=b'{"tokens":[]}\n')
+        assert (done.status, done.stdout) == (1, b"")
+        assert done.stderr.startswith(f"seq-decode: {path}: ")
+        assert done.stderr.count("\n") == 1
+    assert not ran.exists()
+
+
+class _Evil:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return open, (self.path, "w")
+
+
+def _cut(path: str) -> bytes:
+    data = pathlib.Path(path).read_bytes()
+    return data[: len(data) // 2]
+
+
+def test_a_bad_record_stops_after_those_before_it(models: Models, decode: Any) -> None:
+    good = source("zwei")
+    with pytest.raises(InputError) as caught:
+        decode("greedy", "--model", models.mt, records=[good, {"src_tokens": "zwei"}, good])
+    assert caught.value.line == 2
+    assert caught.value.reason == '"src_tokens" must be a list of strings, got string'
+    with pytest.raises(InputError, match='"tgt_tokens" is missing'):
+        decode("score", "--model", models.mt, records=[good])
+
+
+MIXED = b'\n{"id":"a","src_tokens":["zwei"]}\nnonsense\n \n{"src_tokens":[1]}\n'
+MIXED += b'{"id":"b","src_tokens":["\xf0\xa0\xae\xb7"]}'
+
+
+def test_what_stands_before_a_bad_record_is_written(models: Models) -> None:
+    done = run("seq-decode", "greedy", "--model", models.mt, stdin=MIXED)
+    assert done.status == 1
+    assert [json.loads(line)["id"] for line in done.lines] == ["a"]
+    assert done.stderr.startswith("seq-decode: <stdin>:3: not JSON")
+    assert done.stderr.count("\n") == 1
+
+
+def test_rejects_keep_the_bad_and_go_on(
+    models: Models, tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data, rejects, output = tmp_path / "data", tmp_path / "bad", tmp_path / "out"
+    data.write_bytes(MIXED)
+    arguments = ["greedy", "--model", models.mt, "--device", "cpu", "--rejects", str(rejects)]
+    arguments += ["-o", str(output), str(data)]
+    assert cli.main(arguments, prog_name="seq-decode", standalone_mode=False) == 3
+    assert [json.loads(line)["id"] for line in output.read_bytes().splitlines()] == ["a", "b"]
+    assert rejects.read_bytes() == b'nonsense\n{"src_tokens":[1]}\n'
+    reasons = (tmp_path / "bad.reasons.jsonl").read_bytes().splitlines()
+    assert [json.loads(line)["line"] for line in reasons] == [3, 5]
+    messages = capfd.readouterr().err
+    assert "2 of 4 records rejected" in messages
+    assert f"{data}:6: 1 of 1 tokens are unknown to the model" in messages
+
+
+def test_wrong_task_is_named(models: Models, decode: Any) -> None:
+    with pytest.raises(ConfigError, match="seq2seq"):
+        decode("predict", "--model", models.mt, records=[source("zwei")])
+    with pytest.raises(ConfigError, match="seq2seq"):
+        decode("sample", "--model", models.mt, "--count", 2)
+
+
+# streams
+
+
+def test_torch_is_not_loaded_before_a_record_proved_valid(models: Models) -> None:
+    script = """
+import sys, runpy
+sys.argv = ["seq-decode", "greedy", "--model", sys.argv[1]]
+from seqtools.cli.decode import main
+try:
+    main()
+finally:
+    print("torch" in sys.modules, file=sys.stderr)
+"""
+    for data, status in ((b"", 0), (b"\n\n", 0), (b"{}\n", 1)):
+        done = subprocess.run(
+            [command("seq-decode")[0], "-c", script, models.mt],
+            input=data, capture_output=True, env=environment(), check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (status, b""), done.stderr
+        assert done.stderr.endswith(b"False\n")
+
+
+def test_records_come_out_while_more_is_awaited(models: Models) -> None:
+    arguments = [*command("seq-decode"), "greedy", "--model", models.mt, "--device", "cpu"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(arguments, stdin=pipe, stdout=pipe, env=environment()) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for word in ("zwei", "drei"):
+            process.stdin.write(lines([source(word)]))
+            process.stdin.flush()  # and no end of input
+            assert json.loads(process.stdout.readline())["src_tokens"] == [word]
+        process.stdin.close()
+        assert process.stdout.read() == b""
+    assert process.returncode == 0
+
+
+def test_a_reader_that_leaves_ends_it_quietly(models: Models) -> None:
+    record = json.dumps(source("zwei drei"))
+    begun = time.monotonic()
+    done = shell(
+        f"yes '{record}' | seq-decode greedy --model {models.mt} --device cpu | head -n 1;"
+        ' echo "${PIPESTATUS[1]}"'
+    )
+    assert time.monotonic() - begun < 60
+    first, status = done.lines
+    assert json.loads(first)["output_tokens"] == ["3", "2"]
+    assert (status, done.stderr) == (b"0", "")

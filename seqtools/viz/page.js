@@ -53,7 +53,8 @@ function show(entry) {
   link.setAttribute("aria-current", "true");
   link.scrollIntoView({ block: "nearest" });
   const data = (state.data = JSON.parse(entry.querySelector("script").textContent));
-  $("heading").textContent = "Record " + link.querySelector("span").textContent;
+  const name = link.querySelector("i");
+  $("heading").textContent = "Record " + link.querySelector("b").textContent + (name ? " · " + name.textContent : "");
   $("notes").textContent = [data.kind, AXES[data.kind.split(",")[0]], ...data.notes].join(" · ");
   const layers = data.weights.length, heads = data.weights[0].length;
   if (!fill("layers", layers, state.layer)) state.layer = layers - 1;

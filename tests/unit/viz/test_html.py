@@ -214,7 +214,7 @@ def test_a_browser_draws_it(tmp_path: pathlib.Path) -> None:
     assert [text for text, _ in dom.cells] == ["0.10", "0.90", "0.80", "0.40"]
     assert [cell["title"] for _, cell in dom.cells][1] == "5 → 五日: 0.9000"
     assert "most" in (dom.cells[1][1]["class"] or "")
-    assert "Record 2 zh" in dom.texts["heading"]
+    assert "Record 2 · zh" in dom.texts["heading"]
     assert "Row 2, “</s>”, sums to 1.2, not 1" in dom.texts["warning"]
     assert (dom.root["data-keyboard"] or "").startswith("0.9000  5 → 五日")
     assert (dom.root["data-hover"] or "").startswith("0.4000  </s> → 五日")

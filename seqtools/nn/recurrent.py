@@ -33,7 +33,8 @@ class RecurrentStack(nn.Module):
 
     A bidirectional layer (Schuster and Paliwal 1997) reads each row from its first real token on
     and from its last real token back, and merges the two outputs by `merge`: concat (size 2H), sum
-    or mean (size H). The layer above reads the merged output.
+    or mean (size H). The layer above reads the merged output. With `dropout_below` there is dropout
+    on what the lowest layer reads, too, for a stack upon another.
 
     Raises ConfigError for sizes below 1 or an unknown name.
     """
@@ -49,6 +50,7 @@ class RecurrentStack(nn.Module):
         bidirectional: bool = False,
         merge: str = "concat",
         nonlinearity: str = "tanh",
+        dropout_below: bool = False,
     ) -> None:
         super().__init__()
         _check_names(architecture, merge, nonlinearity)
@@ -62,12 +64,13 @@ class RecurrentStack(nn.Module):
         self.output_size = hidden * 2 if bidirectional and merge == "concat" else hidden
         self.forward_layers = nn.ModuleList()
         self.backward_layers = nn.ModuleList()
-        for layer in range(layers):
-            size = self.output_size if layer else input_size
-            self.forward_layers.append(_layer(architecture, size, hidden, nonlinearity))
+        for number in range(layers):
+            size = self.output_size if number else input_size
+            self.forward_layers.append(layer(architecture, size, hidden, nonlinearity))
             if bidirectional:
-                self.backward_layers.append(_layer(architecture, size, hidden, nonlinearity))
+                self.backward_layers.append(layer(architecture, size, hidden, nonlinearity))
         self.dropout = Dropout(dropout)
+        self.dropout_below = dropout_below
 
     @property
     def directions(self) -> int:
@@ -98,18 +101,23 @@ class RecurrentStack(nn.Module):
         positions = None if lengths is None else reversal(lengths, steps)
         last: list[RecurrentState] = []
         outputs = inputs
-        for layer, module in enumerate(_modules(self.forward_layers)):
-            inputs = self.dropout(outputs) if layer else inputs
-            first = _at(state, layer * self.directions)
+        for number, module in enumerate(_modules(self.forward_layers)):
+            inputs = self.dropout(outputs) if number or self.dropout_below else inputs
+            first = _at(state, number * self.directions)
             outputs, after = _run(module, inputs, lengths, first)
             last.append(after)
             if self.bidirectional:
-                first = _at(state, layer * 2 + 1)
-                module = _modules(self.backward_layers)[layer]
+                first = _at(state, number * 2 + 1)
+                module = _modules(self.backward_layers)[number]
                 behind, after = _run(module, _reverse(inputs, positions), lengths, first)
                 last.append(after)
                 outputs = self._merged(outputs, _reverse(behind, positions))
         return outputs, tuple(torch.stack(part, 1) for part in zip(*last, strict=True))
+
+    def read(self, inputs: Tensor, state: RecurrentState | None = None) -> Tensor:
+        """Give the outputs alone, every input being taken for real."""
+        outputs, _ = self.forward(inputs, None, state)
+        return outputs
 
     def step(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """Read one token a row: `inputs` (B, I) and a state give outputs (B, H) and the next state.
@@ -119,9 +127,9 @@ class RecurrentStack(nn.Module):
         if self.bidirectional:
             raise ValueError("a bidirectional stack cannot be stepped: it reads from both ends")
         last = []
-        for layer, module in enumerate(_modules(self.forward_layers)):
-            inputs = self.dropout(inputs) if layer else inputs
-            after = cell(module, inputs, _at(state, layer))
+        for number, module in enumerate(_modules(self.forward_layers)):
+            inputs = self.dropout(inputs) if number or self.dropout_below else inputs
+            after = cell(module, inputs, _at(state, number))
             last.append(after)
             inputs = after[0]
         return inputs, tuple(torch.stack(part, 1) for part in zip(*last, strict=True))
@@ -157,7 +165,8 @@ def _modules(layers: nn.ModuleList) -> list[nn.RNNBase]:
     return cast("list[nn.RNNBase]", list(layers))
 
 
-def _layer(architecture: str, size: int, hidden: int, nonlinearity: str) -> nn.RNNBase:
+def layer(architecture: str, size: int, hidden: int, nonlinearity: str) -> nn.RNNBase:
+    """Make one layer in one direction, with batches first."""
     if architecture == "rnn":
         return nn.RNN(size, hidden, nonlinearity=nonlinearity, batch_first=True)
     module = nn.LSTM if architecture == "lstm" else nn.GRU

@@ -1,0 +1,191 @@
+"""Recurrent decoders over a source, by where attention enters: before the cell, after it, nowhere.
+
+Shapes: B rows, T steps, S source positions, E embedding size, H hidden size, K size of a source
+vector, L layers, R size of what is read out for the output layer. Each decoder runs over a whole
+target at once (`forward`, for training) and step by step (`step`), with the same result. A state is
+a tuple of tensors with rows first: the recurrent state, and what else a decoder hands on.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from seqtools.nn.attention import Attention, Memory, Score
+from seqtools.nn.recurrent import STATES, Architecture, RecurrentStack, RecurrentState, cell, layer
+
+DecoderState: TypeAlias = tuple[Tensor, ...]
+
+
+class Decoder(nn.Module):
+    """What the three have in common. `readout_size` is R."""
+
+    readout_size: int
+
+    def first_state(self, recurrent: RecurrentState) -> DecoderState:
+        """Give the state to start from, given that of the recurrent layers, (B, L, H) each."""
+        return recurrent
+
+    def forward(self, embedded: Tensor, memory: Memory | None, state: DecoderState) -> Tensor:
+        """Give the readouts (B, T, R) of a target (B, T, E) that is known."""
+        raise NotImplementedError
+
+    def step(
+        self, embedded: Tensor, memory: Memory | None, state: DecoderState
+    ) -> tuple[Tensor, DecoderState, Tensor | None]:
+        """Feed one token a row, (B, E): readout (B, R), next state, attention weights (B, S)."""
+        raise NotImplementedError
+
+
+class PlainDecoder(Decoder):
+    """No attention: the source is in the first state alone (Sutskever et al. 2014, equation 4)."""
+
+    def __init__(self, stack: RecurrentStack) -> None:
+        super().__init__()
+        self.stack = stack
+        self.readout_size = stack.hidden
+
+    def forward(self, embedded: Tensor, memory: Memory | None, state: DecoderState) -> Tensor:
+        """Give the states of the top layer."""
+        return self.stack.read(embedded, state)
+
+    def step(
+        self, embedded: Tensor, memory: Memory | None, state: DecoderState
+    ) -> tuple[Tensor, DecoderState, Tensor | None]:
+        """Feed one token a row."""
+        hidden, state = self.stack.step(embedded, state)
+        return hidden, state, None
+
+
+class BahdanauDecoder(Decoder):
+    """Attention before the cell (Bahdanau et al. 2015, section 3.1 and A.2.2).
+
+    c_t attends with s_{t-1}; s_t = cell([y_{t-1}; c_t], s_{t-1}); the readout is
+    tanh(W [s_t; c_t; y_{t-1}] + b), a plain layer in place of the paper's maxout. Of several layers
+    the lowest attends (as in Wu et al. 2016, section 3), and s_t in the readout is the top one's.
+    """
+
+    def __init__(  # the parts and sizes of one architecture
+        self,
+        architecture: Architecture,
+        embedding: int,
+        hidden: int,
+        value_size: int,
+        score: Score,
+        *,
+        layers: int,
+        dropout: float,
+        nonlinearity: str,
+        readout: int,
+    ) -> None:
+        super().__init__()
+        self.attention = Attention(score)
+        self.first = layer(architecture, embedding + value_size, hidden, nonlinearity)
+        self.above: RecurrentStack | None = None
+        if layers > 1:
+            self.above = RecurrentStack(
+                architecture,
+                hidden,
+                hidden,
+                layers=layers - 1,
+                dropout=dropout,
+                nonlinearity=nonlinearity,
+                dropout_below=True,
+            )
+        self.readout = nn.Linear(hidden + value_size + embedding, readout)
+        self.readout_size = readout
+
+    def forward(self, embedded: Tensor, memory: Memory | None, state: DecoderState) -> Tensor:
+        """Run the first layer step by step, and all else at once."""
+        assert memory is not None
+        lowest, contexts = [], []
+        first = tuple(part[:, 0] for part in state)
+        for step in range(embedded.shape[1]):
+            context, _ = self._attend(memory, first)
+            first = cell(self.first, torch.cat((embedded[:, step], context), 1), first)
+            lowest.append(first[0])
+            contexts.append(context)
+        hidden = torch.stack(lowest, 1)
+        if self.above is not None:
+            hidden = self.above.read(hidden, tuple(part[:, 1:] for part in state))
+        return self._read_out(hidden, torch.stack(contexts, 1), embedded)
+
+    def step(
+        self, embedded: Tensor, memory: Memory | None, state: DecoderState
+    ) -> tuple[Tensor, DecoderState, Tensor | None]:
+        """Feed one token a row."""
+        assert memory is not None
+        first = tuple(part[:, 0] for part in state)
+        context, weights = self._attend(memory, first)
+        first = cell(self.first, torch.cat((embedded, context), 1), first)
+        hidden, state_after = first[0], tuple(part.unsqueeze(1) for part in first)
+        if self.above is not None:
+            hidden, above = self.above.step(hidden, tuple(part[:, 1:] for part in state))
+            pairs = zip(state_after, above, strict=True)
+            state_after = tuple(torch.cat(pair, 1) for pair in pairs)
+        return self._read_out(hidden, context, embedded), state_after, weights
+
+    def _attend(self, memory: Memory, state: RecurrentState) -> tuple[Tensor, Tensor]:
+        context, weights = self.attention(state[0].unsqueeze(1), memory)
+        return context.squeeze(1), weights.squeeze(1)
+
+    def _read_out(self, hidden: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
+        return torch.tanh(self.readout(torch.cat((hidden, context, embedded), -1)))
+
+
+class LuongDecoder(Decoder):
+    """Attention after the cell (Luong et al. 2015, section 3).
+
+    s_t = cell(y_{t-1}, s_{t-1}) through all layers; c_t attends with s_t; what is read out is
+    s~_t = tanh(W [c_t; s_t]) (equation 5), R = H. With `input_feeding` (section 3.3) the cell reads
+    [y_{t-1}; s~_{t-1}], s~_0 being 0; without it nothing waits for the attention, and all steps
+    attend at once.
+    """
+
+    def __init__(
+        self, stack: RecurrentStack, value_size: int, score: Score, *, input_feeding: bool
+    ) -> None:
+        super().__init__()
+        self.stack = stack
+        self.attention = Attention(score)
+        self.combine = nn.Linear(value_size + stack.hidden, stack.hidden, bias=False)
+        self.input_feeding = input_feeding
+        self.readout_size = stack.hidden
+
+    def first_state(self, recurrent: RecurrentState) -> DecoderState:
+        """Add s~_0 = 0 where it is fed."""
+        if not self.input_feeding:
+            return recurrent
+        return (*recurrent, recurrent[0].new_zeros(len(recurrent[0]), self.readout_size))
+
+    def forward(self, embedded: Tensor, memory: Memory | None, state: DecoderState) -> Tensor:
+        """Run the layers, then attend; step by step where what was attended to is fed."""
+        assert memory is not None
+        if not self.input_feeding:
+            return self._attend(self.stack.read(embedded, state), memory)[0]
+        readouts = []
+        for step in range(embedded.shape[1]):
+            readout, state, _ = self.step(embedded[:, step], memory, state)
+            readouts.append(readout)
+        return torch.stack(readouts, 1)
+
+    def step(
+        self, embedded: Tensor, memory: Memory | None, state: DecoderState
+    ) -> tuple[Tensor, DecoderState, Tensor | None]:
+        """Feed one token a row."""
+        assert memory is not None
+        recurrent = state
+        if self.input_feeding:
+            recurrent = state[: STATES[self.stack.architecture]]
+            embedded = torch.cat((embedded, state[-1]), 1)
+        hidden, recurrent = self.stack.step(embedded, recurrent)
+        readout, weights = self._attend(hidden.unsqueeze(1), memory)
+        readout = readout.squeeze(1)
+        after = (*recurrent, readout) if self.input_feeding else recurrent
+        return readout, after, weights.squeeze(1)
+
+    def _attend(self, hidden: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        context, weights = self.attention(hidden, memory)
+        return torch.tanh(self.combine(torch.cat((context, hidden), 2))), weights

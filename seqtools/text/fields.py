@@ -1,6 +1,8 @@
-"""What fields made from a text field are called."""
+"""What fields made from a text field are called, and what they may hold."""
 
 from __future__ import annotations
+
+from seqtools.streams.records import Record, get_ids, get_tokens
 
 
 def derived(field: str, suffix: str) -> str:
@@ -11,3 +13,27 @@ def derived(field: str, suffix: str) -> str:
 def base(field: str, suffix: str) -> str:
     """`src_tokens`, `tokens` to `src`, and `tokens` to `text`; any other name is its own base."""
     return "text" if field == suffix else field.removesuffix(f"_{suffix}")
+
+
+def get_tokens_or_label(record: Record, field: str) -> list[str] | str:
+    """The field as a list of strings or, where its name does not say that it is one, a string.
+
+    Raises:
+        RecordError: it is missing or something else.
+    """
+    value = record.get(field)
+    if type(value) is str and field not in ("tokens", "tags") and not field.endswith("_tokens"):
+        return value
+    return get_tokens(record, field)
+
+
+def get_ids_or_id(record: Record, field: str, size: int) -> list[int] | int:
+    """The field as a list of ids, or one id, all below `size`.
+
+    Raises:
+        RecordError: it is missing, something else, or an id is out of range.
+    """
+    value = record.get(field)
+    if type(value) is int:
+        return get_ids({field: [value]}, field, size)[0]
+    return get_ids(record, field, size)

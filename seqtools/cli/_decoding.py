@@ -75,8 +75,9 @@ def invent(streams: Streams, setup: Setup, work: Work, count: int) -> None:
         windows = _Windows(session, setup, encoder, work)
         for number in range(first + shard.index - 1, first + count, shard.count):
             session.records += 1
-            windows.add(Item(Place("--count", number, number), b"", {}, encoder.start))
+            windows.add(encoder.empty(number))
         windows.flush()
+        encoder.report()
 
 
 def evaluate(streams: Streams, model: str, compute: Compute) -> None:

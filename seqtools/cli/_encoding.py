@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # The names that a task's input and output have in records and among the vocabularies.
 _SOURCE = {"seq2seq": ("src_", "source")}
 _TARGET = {"lm": ("", "tokens"), "seq2seq": ("tgt_", "target")}
+_MANY = 8  # unknown tokens; with fewer, odd names in short records would look like a mistake
 _NEVER = ("pad", "bos", "mask", "cls", "sep")  # roles that are never proposed
 
 
@@ -128,6 +129,14 @@ class Encoder:
         ids = self._encode(record, self._target_prefix, self._target_name, self.vocabulary, place)
         return Item(place, raw, record, self._started(ids))
 
+    def empty(self, number: int) -> Item:
+        """A new record, from the empty prompt.
+
+        Raises:
+            RecordError: the model knows no symbol to start from.
+        """
+        return Item(Place("--count", number, number), b"", {}, self._started([]))
+
     def pair(self, place: Place, raw: bytes, record: Record) -> Item:
         """Encode what the model is to score.
 
@@ -185,11 +194,13 @@ class Encoder:
         """Warn about what was changed on the way to ids."""
         if self.truncated:
             limit = self._options["max_length"]
-            warn(f"{self.truncated} sources were cut to the {limit} tokens the model was made for")
+            warn(
+                f"sources cut to the {limit} tokens that the model was trained on: {self.truncated}"
+            )
         if self.without_attention:
             warn("the model has no attention to write")
         if self.reserved:
-            warn(f"{self.reserved} tokens spelled like special symbols were read as unknown")
+            warn(f"tokens spelled like special symbols, read as unknown: {self.reserved}")
 
     def _started(self, ids: list[int]) -> list[int]:
         prefix = ids if self._kind == "ids" and ids else [*self.start, *ids]
@@ -235,9 +246,10 @@ class Encoder:
         return ids
 
     def _warn_of_unknown(self, unknown: int, count: int, name: str, place: Place) -> None:
-        """Once: more than half of what the training data knew is unknown here."""
+        """Once: all tokens of a record are unknown, or many and far more than in training."""
         usual = self._options.get("unknown_share", {}).get(name, 0.0)
-        if self._warned or unknown / count <= (1 + usual) / 2:
+        many = unknown >= _MANY and unknown / count > (1 + usual) / 2
+        if self._warned or not (many or unknown == count):
             return
         self._warned = True
         warn(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from seqtools.models.protocols import TensorBatch
 from seqtools.models.store import SavedModel, save_model, summary
 from seqtools.streams.files import ClosedReader
 from seqtools.streams.records import dumps
-from seqtools.training.events import Done, Event, Train, Valid, perplexity, record
+from seqtools.training.events import Done, Event, Place, Saved, Train, Valid, record
 from seqtools.training.loop import Settings, Training
 
 
@@ -48,7 +49,7 @@ class Runner:
         saved: the model with all that its file needs; how far it came is filled in here.
         path: the model file.
         settings: how to train.
-        steps: how many steps there will be, for the bar; None when time alone decides.
+        steps: how many steps there will be at most, for the bar.
         quiet: no bar and no table.
     """
 
@@ -58,7 +59,7 @@ class Runner:
         path: str,
         settings: Settings,
         *,
-        steps: int | None,
+        steps: int,
         quiet: bool,
     ) -> None:
         self._saved = saved
@@ -68,7 +69,7 @@ class Runner:
         self._quiet = quiet
         self._metrics = Metrics()
         self._known = dict(saved.training)
-        self._best: dict[str, Any] = {}
+        self._best: Saved | None = None
         self._note = ""
 
     def run(
@@ -86,44 +87,40 @@ class Runner:
                     self._take(event)
             except (KeyboardInterrupt, _run.Terminated):
                 training.close()
+                place = Place(training.step, training.epoch, 0.0)
                 if training.step:
-                    self._save()
+                    self._save(self._best or Saved(place, training.tokens, None), tell=False)
                 raise
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, Done):
-            self._save(event.place.seconds)
+        if isinstance(event, Done) and self._best is None:  # else it is in its place already
+            self._save(Saved(event.place, event.tokens, None))
         self._metrics.write(record(event))
         if isinstance(event, Train):
             self._note = f"loss {event.loss:.4f}"
         elif isinstance(event, Valid) and event.best:
-            place = event.place
-            self._best = {"steps": place.step, "epochs": place.epoch, "targets": event.tokens}
-            if math.isfinite(event.evaluation.loss):
-                self._best["valid_loss"] = event.evaluation.loss
-            self._save(place.seconds)
+            self._best = Saved(event.place, event.tokens, event.evaluation.loss)
+            self._save(self._best)
 
-    def _save(self, seconds: float | None = None) -> None:
-        """Put the model in its place, and say so where the run goes on."""
-        training = self._training
-        now = {"steps": training.step, "epochs": training.epoch, "targets": training.tokens}
-        reached = self._best or now
-        self._saved.training = self._known | reached
+    def _save(self, reached: Saved, *, tell: bool = True) -> None:
+        """Put the model in its place, with how far it came."""
+        step, epoch, _ = reached.place
+        training: dict[str, Any] = {"steps": step, "epochs": epoch, "targets": reached.tokens}
+        if reached.valid_loss is not None and math.isfinite(reached.valid_loss):
+            training["valid_loss"] = reached.valid_loss
+        self._saved.training = self._known | training
         save_model(self._path, self._saved)
-        if seconds is None:
-            return
-        found = {"event": "saved", "step": reached["steps"], "epoch": reached["epochs"]}
-        if "valid_loss" in reached:
-            loss = reached["valid_loss"]
-            found |= {"loss": loss, "perplexity": perplexity(loss)}
-        self._metrics.write(found | {"tokens": reached["targets"], "seconds": round(seconds, 3)})
+        if tell:
+            self._metrics.write(record(reached))
 
     def _watch(
         self, batches: Iterable[tuple[int, TensorBatch | None]], bar: Bar
     ) -> Iterator[tuple[int, TensorBatch | None]]:
+        started, limit = time.monotonic(), self._settings.max_time or math.inf
         for pair in batches:
             step = self._training.step
-            bar.update(step, step, self._steps, self._note)
+            done = max(step / self._steps, (time.monotonic() - started) / limit)
+            bar.update(step, done, 1.0, self._note)
             yield pair
 
     def _describe(self) -> None:

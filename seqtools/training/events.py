@@ -81,6 +81,18 @@ class Valid:
 
 
 @dataclass(frozen=True)
+class Saved:
+    """The model was put into its file; made by who does that, not by the run itself.
+
+    `tokens` targets were trained on, `valid_loss` is None without validation.
+    """
+
+    place: Place
+    tokens: int
+    valid_loss: float | None
+
+
+@dataclass(frozen=True)
 class Skipped:
     """A batch without a target that counts; `skipped` of them so far."""
 
@@ -106,34 +118,49 @@ class Done:
     valid_loss: float | None
 
 
-Event = Train | Valid | Skipped | Done
+Event = Train | Valid | Saved | Skipped | Done
 
 
 def record(event: Event) -> dict[str, Any]:
-    """The event as a metric record; JSON-able but for an infinite perplexity or loss."""
+    """The event as a metric record, JSON-able but for an infinite perplexity or loss.
+
+    Means are sums of float32 and are given with as many digits as such have.
+    """
     step, epoch, seconds = event.place
     found: dict[str, Any] = {"event": type(event).__name__.lower(), "step": step, "epoch": epoch}
     match event:
         case Train():
-            found |= {"loss": event.loss, "perplexity": perplexity(event.loss)}
+            found |= _losses(event.loss)
             if event.objective is not None:
-                found["objective"] = event.objective
-            found |= event.terms
+                found["objective"] = _short(event.objective)
+            found |= {name: _short(mean) for name, mean in event.terms.items()}
             found |= {
-                "grad_norm": event.grad_norm,
+                "grad_norm": _short(event.grad_norm),
                 "clipped": event.clipped,
-                "lr": event.lr,
+                "lr": _short(event.lr),
                 "tokens": event.tokens,
                 "tokens_per_second": round(event.tokens_per_second, 1),
             }
         case Valid(evaluation=valid):
-            found |= {"loss": valid.loss, "perplexity": valid.perplexity, "bits": valid.bits}
+            found |= _losses(valid.loss) | {"bits": _short(valid.bits)}
             found |= {"targets": valid.targets, "best": event.best}
+        case Saved():
+            found |= {"tokens": event.tokens}
+            if event.valid_loss is not None:
+                found |= _losses(event.valid_loss)
         case Skipped():
             found |= {"reason": "no targets", "skipped": event.skipped}
         case Done():
             found |= {"reason": event.reason, "tokens": event.tokens, "skipped": event.skipped}
             if event.valid_loss is not None:
-                found |= {"loss": event.valid_loss, "perplexity": perplexity(event.valid_loss)}
+                found |= _losses(event.valid_loss)
     found["seconds"] = round(seconds, 3)
     return found
+
+
+def _losses(loss: float) -> dict[str, float]:
+    return {"loss": _short(loss), "perplexity": _short(perplexity(loss))}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.7g}")

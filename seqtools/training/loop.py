@@ -146,7 +146,9 @@ class Training(Iterator[Event]):
         """End the run here."""
         self._events.close()
 
-    def _run(self, batches: Iterable[tuple[int, TensorBatch | None]]) -> Generator[Event, None, None]:
+    def _run(
+        self, batches: Iterable[tuple[int, TensorBatch | None]]
+    ) -> Generator[Event, None, None]:
         try:
             yield from self._train(batches)
         finally:
@@ -182,6 +184,7 @@ class Training(Iterator[Event]):
     def _learn(self, batch: TensorBatch) -> bool:
         """Take one step, unless the batch has no target; say whether."""
         parameters, settings = self._optimizer.parameters, self.settings
+        begun = self._clock() - self._started
         for parameter in parameters:
             parameter.grad = None
         with _autocast(self._device, settings.precision):
@@ -201,7 +204,7 @@ class Training(Iterator[Event]):
         self.step += 1
         means = {n: (s, c) for (n, (_, c)), s in zip(found.terms.items(), sums, strict=True)}
         self._check(means, grad_norm)
-        lr = settings.lr * settings.schedule.factor(self.step, self._clock() - self._started)
+        lr = settings.lr * settings.schedule.factor(self.step, begun)
         self._optimizer.step(lr)
         self.tokens += found.terms["nll"][1]
         clipped = settings.clip is not None and grad_norm > settings.clip

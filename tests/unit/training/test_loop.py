@@ -216,7 +216,7 @@ def test_cosine_over_time_sees_the_clock():
     rates = [e.lr for e in of(Train, Training(Bigram(), batches, chosen, clock=Clock()))]
     assert rates[0] > 0.99
     assert rates == sorted(rates, reverse=True)
-    assert rates[-1] < 0.01
+    assert 0 < rates[-1] < 0.05
 
 
 def test_rate_follows_the_schedule():

@@ -37,7 +37,7 @@ def score(
     *,
     device: torch.device | str = "cpu",
 ) -> list[Score]:
-    """Score each of B target sequences.
+    """Score each of B target sequences; one without targets has the logprob 0.
 
     Args:
         scorer: the model.
@@ -52,17 +52,24 @@ def score(
     """
     if [len(row) for row in inputs] != [len(row) for row in targets]:
         raise ValueError("each input must be as long as its target")
-    fed, lengths = pad(inputs, device)
-    wanted, _ = pad(targets, device)
+    result = [Score(np.zeros(0, dtype=np.float32), 0.0)] * len(targets)
+    scored = [row for row, target in enumerate(targets) if target]
+    if not scored:
+        return result
+    fed, lengths = pad([inputs[row] for row in scored], device)
+    wanted, _ = pad([targets[row] for row in scored], device)
     positions = torch.arange(wanted.shape[1], device=device)
     wanted = wanted.masked_fill(positions >= lengths[:, None], IGNORED)
-    source, source_lengths = (None, None) if sources is None else pad(sources, device)
-    values = scorer.token_logprobs(TensorBatch(fed, wanted, lengths, source, source_lengths))
-    table = values.float().cpu().numpy()
-    rows = [table[row, : len(target)] for row, target in enumerate(targets)]
-    if not all(np.isfinite(row).all() for row in rows):
-        raise RecordError("the model gives no finite log-probability to a token")
-    return [Score(row, float(row.sum(dtype=np.float64))) for row in rows]
+    batch = TensorBatch(fed, wanted, lengths)
+    if sources is not None:
+        batch.source, batch.source_lengths = pad([sources[row] for row in scored], device)
+    table = scorer.token_logprobs(batch).float().cpu().numpy()
+    for row, values in zip(scored, table, strict=True):
+        values = values[: len(targets[row])]
+        if not np.isfinite(values).all():
+            raise RecordError("the model gives no finite log-probability to a token")
+        result[row] = Score(values, float(values.sum(dtype=np.float64)))
+    return result
 
 
 def attend(
@@ -73,12 +80,12 @@ def attend(
     Args:
         stepper: the model.
         prompts: B records.
-        targets: what each step produces, the end included; none of them empty.
+        targets: what each step produces, the end included.
 
     Returns:
-        (L, H, T, S) for each record, or None where the model has no attention.
+        (L, H, T, S) for each record; None where the model has no attention or T is 0.
     """
-    wanted, _ = pad(targets, prompts.prefix.device)
+    wanted, _ = pad([[*target, 0] for target in targets], prompts.prefix.device)
     step = 0
 
     def choose(logprobs: torch.Tensor, rows: Array) -> torch.Tensor:
@@ -86,9 +93,13 @@ def attend(
         step += 1
         return wanted[torch.from_numpy(rows).to(wanted.device), step - 1]
 
-    constraints = Constraints(eos=None, max_lengths=[len(target) for target in targets])
+    # where there is nothing to produce one step is taken all the same, and forgotten
+    constraints = Constraints(eos=None, max_lengths=[len(target) or 1 for target in targets])
     made = generate(stepper, prompts, constraints, choose, attention=True)
-    return [hypothesis.attention for hypothesis in made]
+    return [
+        hypothesis.attention if target else None
+        for hypothesis, target in zip(made, targets, strict=True)
+    ]
 
 
 @torch.inference_mode()

@@ -50,7 +50,7 @@ def describe(path: str) -> Description:
             architecture=str(head["architecture"]),
             task=str(head["task"]),
             config=dict(head["config"]),
-            vocabularies=vocabularies(found),
+            vocabularies=read_vocabularies(found),
             batching=dict(head["batching"]),
             training=dict(head["training"]),
         )
@@ -60,7 +60,7 @@ def describe(path: str) -> Description:
         raise FormatError(f"{path}: damaged: {error}") from error
 
 
-def vocabularies(found: Artifact) -> dict[str, Vocabulary]:
+def read_vocabularies(found: Artifact) -> dict[str, Vocabulary]:
     """Read the vocabularies of a model's file.
 
     Raises FormatError, KeyError, TypeError or AttributeError where they are damaged.

@@ -14,14 +14,11 @@ from seqtools import artifact
 from seqtools.artifact import Artifact
 from seqtools.errors import ConfigError, FormatError
 from seqtools.models import model_class
+from seqtools.models.description import COUNTS, KIND, TOKENS, VERSION, read_vocabularies
 from seqtools.streams.files import replace_file
 from seqtools.text.vocab import Vocabulary
 
-KIND = "model"
-VERSION = 1
 _WEIGHT = "weight."
-_TOKENS = "vocabulary."
-_COUNTS = "counts."
 
 
 @dataclass
@@ -98,8 +95,8 @@ def save_model(path: str, saved: SavedModel) -> None:
     }
     for name, vocabulary in saved.vocabularies.items():
         if vocabulary.counts is not None:
-            arrays[_COUNTS + name] = np.array(vocabulary.counts, dtype=np.int64)
-    strings = {_TOKENS + name: vocabulary.tokens for name, vocabulary in saved.vocabularies.items()}
+            arrays[COUNTS + name] = np.array(vocabulary.counts, dtype=np.int64)
+    strings = {TOKENS + name: vocabulary.tokens for name, vocabulary in saved.vocabularies.items()}
     replace_file(path, artifact.pack(KIND, Artifact(VERSION, metadata, arrays, strings)))
 
 
@@ -112,7 +109,7 @@ def load_model(path: str, *, device: torch.device | str = "cpu") -> SavedModel:
     found = artifact.load(path, KIND, newest=VERSION)
     head = found.metadata
     try:
-        vocabularies = {name: _vocabulary(found, name) for name in head["specials"]}
+        vocabularies = read_vocabularies(found)
         model = build_model(head["architecture"], head["task"], head["config"], vocabularies)
         _fill(model, found.arrays)
         saved = SavedModel(
@@ -129,17 +126,6 @@ def load_model(path: str, *, device: torch.device | str = "cpu") -> SavedModel:
     except (ConfigError, FormatError) as error:
         raise FormatError(f"{path}: damaged: {error}") from error
     return saved
-
-
-def _vocabulary(found: Artifact, name: str) -> Vocabulary:
-    counts = found.arrays.get(_COUNTS + name)
-    return Vocabulary.from_header(
-        {
-            "tokens": found.strings[_TOKENS + name],
-            "specials": found.metadata["specials"][name],
-            "counts": None if counts is None else counts.tolist(),
-        }
-    )
 
 
 @torch.no_grad()

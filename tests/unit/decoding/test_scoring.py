@@ -49,6 +49,13 @@ def test_what_is_not_finite_is_an_error(value):
         forced([[A, B]], Bigram(table))
 
 
+def test_nothing_to_score_has_the_logprob_zero():
+    first, second = score(toy2(), [[], [BOS]], [[], [A]])
+    assert (first.logprob, len(first.token_logprobs)) == (0.0, 0)
+    assert second.logprob == pytest.approx(math.log(0.75))
+    assert score(toy2(), [[]], [[]])[0].logprob == 0.0
+
+
 def test_inputs_and_targets_must_match():
     with pytest.raises(ValueError, match="as long as"):
         score(toy2(), [[BOS]], [[A, EOS]])
@@ -77,6 +84,9 @@ def test_attention_of_given_targets():
     assert first[0, 0, :, 1].tolist() == [2, 25, 254]
     assert second[0, 0].tolist() == [[5]]
     assert attend(toy2(), prompts, [[A], [B]]) == [None, None]
+    first, second = attend(toy2(attends=True), prompts, [[B], []])
+    assert first[0, 0, :, 1].tolist() == [2]
+    assert second is None
 
 
 def test_next_tokens_are_the_likeliest():

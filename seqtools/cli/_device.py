@@ -104,7 +104,12 @@ def start_torch(compute: Compute, *, tf32: bool = False) -> torch.device:
     torch.set_num_threads(threads)
     torch.backends.cuda.matmul.allow_tf32 = tf32
     torch.backends.cudnn.allow_tf32 = tf32
-    return _find_device(compute.device)
+    device = _find_device(compute.device)
+    if device.type == "cpu":
+        from seqtools.nn.runtime import quicken_cpu
+
+        quicken_cpu()
+    return device
 
 
 def _find_device(name: str) -> torch.device:

@@ -53,11 +53,11 @@ class Normalizer:
         spans: Offsets = []  # of each normalised character, in `text`
         start = 0
         for chunk in self._chunks(text):
-            size, end = len(self(chunk)), start + len(chunk)
-            if size == len(chunk):
-                spans += [(position, position + 1) for position in range(start, end)]
+            made, end = self(chunk), start + len(chunk)
+            if made == chunk:
+                spans += [(place, place + 1) for place in range(start, end)]
             else:
-                spans += [(start, end)] * size
+                spans += [(start, end)] * len(made)
             start = end
         return [(spans[first][0], spans[last - 1][1]) for first, last in offsets]
 

@@ -41,6 +41,9 @@ _SYMBOLS = {
 _CURRENCY = "$£€¥₹"
 _AND = {"und", "oder", "bzw", "bis", "sowie"}
 
+_S = ("s", "x", "z")  # ends of words whose genitive is an apostrophe alone
+_ELIDED = re.compile(r"(?i)\d\ds|tis|twas|twill|em|til")  # what an apostrophe begins
+
 # What opens a quotation, and what may close it.
 _QUOTES = {
     '"': ('"',), "'": ("'",), "`": ("'",), "``": ("''", '"'), "''": ("''",),
@@ -109,20 +112,31 @@ class _Rules:
 
     def _quote(self, position: int) -> _Glue:
         token = self._tokens[position]
+        before, after = self._around(position)
+        if token in "'’":
+            if after in ("s", "S") and before and not _is_word(before):
+                return _BOTH  # Inc.'s
+            if _ELIDED.fullmatch(after):
+                return _AFTER
         for depth in reversed(range(len(self._closers))):
             if token in self._closers[depth]:
                 del self._closers[depth:]
                 return _BEFORE
-        before, after = self._around(position)
-        if token in "'’" and after in ("s", "S") and before and not _is_word(before):
-            return _BOTH  # Inc.'s
-        rest = self._tokens[position + 1 :]
-        if not any(closer in rest for closer in _QUOTES[token]):
-            # Nothing closes it: inches, the genitive of a plural, else letters left out ('tis).
-            mark = before[-1:].isdigit() or (token == "'" and before[-1:] in tuple("sxz"))
-            return _BEFORE if mark or not rest else _AFTER
-        self._closers.append(_QUOTES[token])
-        return _AFTER
+        close = self._find(_QUOTES[token], position + 1)
+        genitive = token == "'" and before.endswith(_S)
+        if close and not (genitive and self._tokens[close - 1].endswith(_S)):
+            self._closers.append(_QUOTES[token])
+            return _AFTER
+        # Nothing closes it: inches, the genitive of a plural, or letters left out.
+        last = position + 1 == len(self._tokens)
+        return _BEFORE if genitive or last or before[-1:].isdigit() else _AFTER
+
+    def _find(self, wanted: Sequence[str], start: int) -> int | None:
+        """Position of the first of the tokens `wanted`, from `start` on."""
+        for position in range(start, len(self._tokens)):
+            if self._tokens[position] in wanted:
+                return position
+        return None
 
     def _dash(self, position: int) -> _Glue:
         token = self._tokens[position]

@@ -1,0 +1,140 @@
+"""What all tokenizers owe."""
+
+import functools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seqtools.errors import ConfigError
+from seqtools.lazy import lookup
+from seqtools.text.normalize import Normalizer
+from seqtools.text.tokenizers import TOKENIZERS, locate
+from seqtools.text.tokenizers.records import join_fields, split_fields
+
+TEXTS = [
+    "",
+    " ",
+    "a",
+    "𠮷",
+    "\u00a0\u3000\u2028\x1c\x85",
+    "\ufeffx",
+    "a\x00b",
+    "Don't panic: it's 3.14, isn't it?  (No.)\n",
+    "我爱北京 and 天安门。\tOK",
+    "cafe\u0301 हिन्दी में ไทยแลนด์",
+    "👨\u200d👩\u200d👧 👍🏽 🇨🇳🇺🇸 3\ufe0f\u20e3",
+    "--...!!!???",
+    "a b " * 2000,
+]
+
+
+@functools.cache
+def make(name: str, *, keep_space: bool = False):
+    return lookup(TOKENIZERS, name, "tokenizer")(keep_space=keep_space)
+
+
+def without_space(text: str) -> str:
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@pytest.mark.parametrize("text", TEXTS)
+def test_nothing_but_white_space_is_lost(name: str, text: str) -> None:
+    tokenizer = make(name)
+    tokens, spans = tokenizer.spans(text)
+    assert tokens == tokenizer.tokenize(text)
+    assert "".join(tokens) == without_space(text)
+    assert not any(token.isspace() or not token for token in tokens)
+    assert [text[start:end] for start, end in spans] == tokens
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@pytest.mark.parametrize("text", TEXTS)
+def test_with_white_space_the_tokens_are_the_text(name: str, text: str) -> None:
+    tokenizer = make(name, keep_space=True)
+    tokens, spans = tokenizer.spans(text)
+    assert "".join(tokens) == text == tokenizer.join(tokens)
+    assert "" not in tokens
+    assert [text[start:end] for start, end in spans] == tokens
+
+
+# Characters that mean something to one of the tokenizers, among any others.
+MIXED = st.text(
+    st.one_of(
+        st.sampled_from("ab1_.,:'’&@- \n\x1c\u00a0\u0301\u200d\ufe0f👍🏽🇨中々ไก่हि\ufeff"),
+        st.characters(),
+    )
+)
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@given(text=MIXED)
+@settings(deadline=None)  # the first call loads a dictionary
+def test_any_text(name: str, text: str) -> None:
+    tokens, spans = make(name).spans(text)
+    assert "".join(tokens) == without_space(text)
+    assert [text[start:end] for start, end in spans] == tokens
+    kept = make(name, keep_space=True)
+    assert "".join(kept.tokenize(text)) == text
+
+
+def test_unknown_names_are_answered_with_near_ones() -> None:
+    with pytest.raises(ConfigError, match="unknown tokenizer 'wrod': did you mean word"):
+        lookup(TOKENIZERS, "wrod", "tokenizer")
+
+
+def test_locate_takes_tokens_in_order() -> None:
+    assert locate("a  b a", ["a", "b", "a"]) == [(0, 1), (3, 4), (5, 6)]
+
+
+def test_whitespace_is_what_unicode_calls_so() -> None:
+    split = make("whitespace").tokenize
+    assert split("a\u00a0b\u2028c\x85d\x1fe\u200bf\ufeffg") == [
+        "a",
+        "b",
+        "c",
+        "d",
+        "e\u200bf\ufeffg",
+    ]
+    assert make("whitespace", keep_space=True).tokenize("a  b\n") == ["a", "  ", "b", "\n"]
+    assert make("whitespace").join(["a", "b"]) == "a b"
+
+
+def test_char_means_code_points() -> None:
+    kept = make("char", keep_space=True)
+    # Of the texts cafe+acute noir, a Hindi, a Thai, a family and ok, a tone, two flags.
+    texts = ["cafe\u0301 noir", "हिन्दी में", "ไทยแลนด์", "👨\u200d👩\u200d👧 ok", "👍🏽", "🇨🇳🇺🇸"]
+    assert [len(kept.tokenize(text)) for text in texts] == [10, 10, 8, 8, 2, 4]
+    assert make("char").tokenize("a \u3000𠮷") == ["a", "𠮷"]
+    for separator in "\u2028\u2029\x85\x1c\x0b\x0c":
+        assert kept.tokenize(f"a{separator}b") == ["a", separator, "b"]
+
+
+def test_fields_get_names_of_their_own() -> None:
+    split = split_fields(["text", "src"], make("char"), Normalizer())
+    record = {"id": 7, "src": "xy", "text": "ab", "more": None}
+    assert split(record, 1) == {**record, "tokens": ["a", "b"], "src_tokens": ["x", "y"]}
+    assert list(record) == ["id", "src", "text", "more", "tokens", "src_tokens"]
+    joined = join_fields(["src"], make("char"))({"src_tokens": ["x", "y"]}, 1)
+    assert joined == {"src_tokens": ["x", "y"], "src": "xy"}
+
+
+def test_offsets_lead_into_the_field_as_it_stands() -> None:
+    split = split_fields(["text"], make("word"), Normalizer("nfkc", lowercase=True), offsets=True)
+    record = split({"text": "İn  ﬁne, Cafe\u0301!"}, 1)
+    assert record["tokens"] == ["i̇n", "fine", ",", "café", "!"]
+    places = [record["text"][start:end] for start, end in record["offsets"]]
+    assert places == ["İn", "ﬁne", ",", "Cafe\u0301", "!"]
+
+
+def test_a_tagger_takes_the_tokenizers_place() -> None:
+    split = split_fields(
+        ["src"], make("word"), Normalizer(), offsets=True, tag=lambda text: (["a", "b"], ["x", "y"])
+    )
+    assert split({"src": "a b"}, 1) == {
+        "src": "a b",
+        "src_tokens": ["a", "b"],
+        "src_pos": ["x", "y"],
+        "src_offsets": [(0, 1), (2, 3)],
+    }

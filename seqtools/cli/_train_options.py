@@ -274,9 +274,12 @@ def check_options(model: ModelOptions, optim: OptimOptions, run: RunOptions) -> 
         optim.schedule == "cosine",
         optim.schedule == "step",
     )
+    location, attends = model.attention == "location", model.attention != "none"
     needs: list[tuple[str, object, str, object]] = [
         ("--merge", model.merge, "--bidirectional", model.bidirectional),
-        ("--max-source", model.max_source, "--attention location", model.attention == "location"),
+        ("--attention location", location, "--max-source N", model.max_source),
+        ("--max-source", model.max_source, "--attention location", location),
+        ("--wiring", model.wiring, "an attention", attends),
         ("--input-feeding", model.input_feeding, "--wiring luong", model.wiring == "luong"),
         ("--momentum", optim.momentum, "--optimizer sgd", sgd),
         ("--schedule-steps", optim.schedule_steps, "--schedule cosine", cosine),

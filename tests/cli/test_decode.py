@@ -8,10 +8,12 @@ import itertools
 import json
 import math
 import pathlib
+import shlex
 import subprocess
 import time
 from typing import Any, NamedTuple
 
+import click
 import pytest
 import torch
 
@@ -321,8 +323,6 @@ def test_another_vocabulary_does_not_match(
     ],
 )  # fmt: skip
 def test_nonsense_is_a_usage_error(options: str, tmp_path: pathlib.Path) -> None:
-    import click
-
     arguments = [*options.split(), "--model", str(tmp_path / "none")]
     with pytest.raises(click.UsageError):
         cli.main(arguments, prog_name="seq-decode", standalone_mode=False)
@@ -404,6 +404,26 @@ def test_wrong_task_is_named(models: Models, decode: Any) -> None:
         decode("predict", "--model", models.mt, records=[source("zwei")])
     with pytest.raises(ConfigError, match="seq2seq"):
         decode("sample", "--model", models.mt, "--count", 2)
+
+
+# help
+
+
+@pytest.mark.parametrize("kind", list(cli.commands))
+def test_the_example_of_the_help(
+    models: Models, kind: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = cli.commands[kind].get_help(click.Context(cli.commands[kind]))
+    words = shlex.split(text[text.index("Example:") + len("Example:") :])
+    assert words[:2] == ["seq-decode", kind]
+    end = words.index(">")
+    (tmp_path / "tok.jsonl").write_bytes(lines([source("zwei") | {"tokens": ["a"]}]))
+    for path in (models.lm, models.mt, models.folder / "lm.batches"):
+        name = pathlib.Path(path).name.replace("lm.batches", "valid.batches")
+        (tmp_path / name).symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    cli.main([*words[1:end], "-o", words[end + 1]], prog_name="seq-decode", standalone_mode=False)
+    assert (tmp_path / words[end + 1]).read_bytes().endswith(b"}\n")
 
 
 # streams

@@ -6,6 +6,7 @@ Nothing in the library calls this; a command does, once, before its work.
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import torch
 
@@ -26,7 +27,7 @@ def use_onednn_products() -> bool:
     it may compute them in bfloat16, which oneDNN makes use of only where there are units for it
     (AMX); whether it does is tried out here, and then everything is left as it was.
     """
-    settings = getattr(getattr(torch.backends, "mkldnn", None), "matmul", None)
+    settings: Any = getattr(getattr(torch.backends, "mkldnn", None), "matmul", None)
     before = getattr(settings, "fp32_precision", None)  # since torch 2.9
     if before is None:
         return False

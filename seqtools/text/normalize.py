@@ -77,6 +77,8 @@ class Normalizer:
     @staticmethod
     def _starts(before: str, char: str, form: str) -> bool:
         """Whether `char` is no part of what comes before: it neither reorders nor composes."""
+        if char < "\u0300":  # none of these ever does
+            return True
         if unicodedata.combining(char):
             return False
         norm = unicodedata.normalize

@@ -61,6 +61,13 @@ def test_traces_cover_what_they_stand_for(text: str, form: str, lowercase: bool)
     assert spans == [] or (spans[0][0], spans[-1][1]) == (0, len(text))
 
 
+@given(TRICKY, st.characters(max_codepoint=0x2FF))
+def test_what_comes_before_the_marks_never_joins(before: str, char: str) -> None:
+    for form in ("NFC", "NFKC"):
+        parts = unicodedata.normalize(form, before) + unicodedata.normalize(form, char)
+        assert unicodedata.normalize(form, before + char) == parts
+
+
 @given(st.text())
 def test_the_form_is_the_one_of_the_standard(text: str) -> None:
     assert Normalizer("nfkc")(text) == unicodedata.normalize("NFKC", text)

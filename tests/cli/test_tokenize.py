@@ -1,0 +1,164 @@
+import json
+import os
+import random
+import subprocess
+
+import pytest
+
+from tests.cli.helpers import command, environment, run
+
+TOKENIZE = "seq-tokenize"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> list[str]:
+    """Six files, so six blocks, of records of random length in several scripts."""
+    rng = random.Random(1)
+    words = [
+        "Don't",
+        "3.14",
+        "Ａﬁ",
+        "南京航空航天大学",
+        "的研究生",
+        "café",
+        "İ",
+        "王晓帅在苏电",
+        "--",
+        "👍🏽",
+    ]
+    folder = tmp_path_factory.mktemp("corpus")
+    paths = [folder / f"{number}.jsonl" for number in range(6)]
+    for path in paths:
+        texts = [" ".join(rng.choices(words, k=rng.randrange(30))) for _ in range(20)]
+        lines = [json.dumps({"src": text, "text": text.upper()}) + "\n" for text in texts]
+        path.write_text("".join(lines))
+    return list(map(str, paths))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "whitespace --keep-space --offsets",
+        "word --lowercase --normalize nfkc --offsets --field src --field text",
+        "char --field src",
+        "jieba --mode search --no-hmm --user-dict words --offsets",
+        "jieba --pos --user-dict words",
+    ],
+)
+def test_workers_get_every_option(arguments: str, corpus: list[str], tmp_path) -> None:
+    (tmp_path / "words").write_text("晓帅在 100 nr\n", encoding="utf-8")
+    one, two = (
+        run(TOKENIZE, *arguments.split(), "--jobs", jobs, *corpus, cwd=tmp_path)
+        for jobs in ("1", "3")
+    )
+    assert one == two
+    assert (one.status, one.stderr, len(one.lines)) == (0, "", 120)
+
+
+def test_workers_name_the_same_bad_record(corpus: list[str], tmp_path) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"text":"a"}\n\n{"text":7}\n')
+    files = [*corpus[:3], str(bad), *corpus[3:]]
+    one, two = (run(TOKENIZE, "word", "--jobs", jobs, *files) for jobs in ("1", "3"))
+    assert one == two
+    assert one.status == 1
+    assert one.stderr == f'seq-tokenize: {bad}:3: "text" must be a string, got number\n'
+    assert len(one.lines) == 61
+
+
+@pytest.mark.parametrize("kind", ["whitespace", "word", "char", "jieba"])
+def test_the_locale_changes_nothing(kind: str) -> None:
+    ascii_only = {
+        "PATH": os.environ["PATH"],
+        "LC_ALL": "POSIX",
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONUTF8": "0",
+        "PYTHONIOENCODING": "ascii",
+    }
+    data = '{"id":"a","text":"é 中"}\n'.encode()
+    done = run(TOKENIZE, kind, stdin=data, env=ascii_only)
+    assert done == run(TOKENIZE, kind, stdin=data)
+    assert (done.status, done.stdout) == (
+        0,
+        '{"id":"a","text":"é 中","tokens":["é","中"]}\n'.encode(),
+    )
+    lost = run(TOKENIZE, kind, "fehlt-é", env=ascii_only)
+    assert (lost.status, lost.stderr) == (2, "seq-tokenize: fehlt-é: No such file or directory\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ("word --reverse --text", "--text makes no sense with --reverse"),
+        ("word --reverse --lowercase", "--lowercase makes no sense with --reverse"),
+        ("word --reverse --offsets", "--offsets makes no sense with --reverse"),
+        ("word --reverse --normalize nfc", "--normalize makes no sense with --reverse"),
+        ("word --text --field a --field b", "--text fills one --field"),
+        ("jieba --mode search --reverse", "--reverse needs --mode precise"),
+        ("jieba --mode full --pos", "--pos needs --mode precise"),
+        ("jieba --reverse --user-dict /dev/null", "--reverse needs no dictionary"),
+        ("jieba --user-dict absent", "absent: No such file"),
+        ("word --mode full", "No such option"),
+        ("wrod", "No such command"),
+    ],
+)
+def test_options_that_make_no_sense(arguments: str, reason: str) -> None:
+    done = run(TOKENIZE, *arguments.split(), stdin=b'{"text":"a"}')
+    assert (done.status, done.stdout) == (2, b"")
+    assert reason in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "back"),
+    [
+        ("whitespace", " a  b ", "a b"),
+        ("word", "Is  this, really, it?", "Is this, really, it?"),
+        ("char", "a b中", "ab中"),
+        ("jieba", "我爱 北京。", "我爱北京。"),
+    ],
+)
+def test_reverse(kind: str, text: str, back: str) -> None:
+    tokens = run(TOKENIZE, kind, "--text", "--field", "src", stdin=text.encode())
+    done = run(TOKENIZE, kind, "--reverse", "--field", "src", stdin=tokens.stdout)
+    assert json.loads(done.stdout)["src"] == back
+    kept = run(TOKENIZE, kind, "--text", "--keep-space", stdin=text.encode())
+    done = run(TOKENIZE, kind, "--reverse", "--keep-space", stdin=kept.stdout)
+    assert json.loads(done.stdout)["text"] == text
+
+
+SHORT = '{"text":"南京航空航天大学的研究生"}\n'.encode()
+
+
+def jieba_in(folder, **env: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*command(TOKENIZE), "jieba"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(XDG_CACHE_HOME=str(folder), **env),
+    )
+
+
+def test_jieba_is_silent_wherever_its_cache_goes(tmp_path) -> None:
+    shared = tmp_path / "tmp"
+    shared.mkdir()
+    shared.joinpath("jieba.cache").write_bytes(b"of somebody else")
+    shared.chmod(0o500)
+    cache = tmp_path / "cache"
+    runs = [jieba_in(cache, TMPDIR=str(shared)) for _ in range(4)]  # all at once, no cache yet
+    answers = [process.communicate(SHORT) for process in runs]
+    for folder in (cache, "/dev/null"):  # with the cache; where there can be none
+        answers.append(jieba_in(folder, TMPDIR=str(shared)).communicate(SHORT))
+    (out,) = {stdout for stdout, _ in answers}
+    assert json.loads(out)["tokens"] == ["南京航空航天大学", "的", "研究生"]
+    assert {stderr for _, stderr in answers} == {b""}
+    assert [path.name for path in shared.iterdir()] == ["jieba.cache"]
+    assert len(list(cache.joinpath("seqtools").iterdir())) == 1
+
+
+def test_a_long_list_of_useless_words_is_cut(tmp_path) -> None:
+    path = tmp_path / "words"
+    path.write_text("".join(f"《{number}》\n" for number in range(30)), encoding="utf-8")
+    done = run(TOKENIZE, "jieba", "--user-dict", str(path), stdin=SHORT)
+    assert done.stderr.startswith(f"seq-tokenize: warning: {path}: 30 entries can never be found")
+    assert done.stderr.endswith('"《9》" (line 10) and 20 more\n')

@@ -27,7 +27,7 @@ from seqtools.streams.records import Record, loads
 if TYPE_CHECKING:
     from seqtools.decoding.hypothesis import Constraints, Hypothesis, Prompts
 
-WINDOW = 1024  # records that are sorted by length before they are cut into batches
+WINDOW = 1024  # records at most that are sorted by length, then cut into batches
 
 Prepare = Callable[[Place, bytes, Record], Item]
 Work = Callable[["Engine", Sequence[Item]], list[dict[str, Any]]]
@@ -220,6 +220,7 @@ class _Windows:
         self._encoder = encoder
         self._work = work
         self._engine: Engine | None = None
+        self._room = setup.batch_size  # small at first, so that something comes out soon
         self._items: list[Item] = []
 
     def read(self, prepare: Prepare) -> None:
@@ -251,8 +252,9 @@ class _Windows:
     def add(self, item: Item) -> None:
         """Take one record; a full window is decoded."""
         self._items.append(item)
-        if len(self._items) >= WINDOW:
+        if len(self._items) >= self._room:
             self.flush()
+            self._room = max(self._setup.batch_size, min(2 * self._room, WINDOW))
 
     def flush(self) -> None:
         """Decode and write what was taken."""

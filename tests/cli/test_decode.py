@@ -11,6 +11,7 @@ import pathlib
 import shlex
 import subprocess
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import click
@@ -19,6 +20,7 @@ import torch
 
 from seqtools.cli.decode import cli
 from seqtools.errors import ConfigError, FormatError, InputError
+from seqtools.models.store import load_model, save_model
 from tests.cli.helpers import command, environment, run, shell
 
 Record = dict[str, Any]
@@ -87,11 +89,18 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
     return made
 
 
-@pytest.fixture
-def decode(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run the command in this process: options and records in, records out."""
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Threads of this process would spin: they wait passively only where the command starts."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def decode(tmp_path: pathlib.Path) -> Any:
+    """Run the command in this process: options and records in, records out."""
 
     def decode(kind: str, *options: object, records: list[Record] | None = None) -> list[Record]:
         source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
@@ -103,8 +112,7 @@ def decode(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         cli.main(arguments, prog_name="seq-decode", standalone_mode=False)
         return [json.loads(line) for line in target.read_bytes().splitlines()]
 
-    yield decode
-    torch.set_num_threads(threads)
+    return decode
 
 
 def source(words: str) -> Record:
@@ -397,6 +405,26 @@ def test_rejects_keep_the_bad_and_go_on(
     messages = capfd.readouterr().err
     assert "2 of 4 records rejected" in messages
     assert f"{data}:6: 1 of 1 tokens are unknown to the model" in messages
+
+
+def test_a_record_that_gets_no_probabilities_is_a_bad_one(
+    models: Models, decode: Any, tmp_path: pathlib.Path
+) -> None:
+    saved = load_model(models.lm)
+    embedding = saved.model.get_parameter("embedding.weight")
+    with torch.no_grad():
+        embedding[saved.vocabularies["tokens"].encode(["b"])] = math.nan
+    path = tmp_path / "nan.safetensors"
+    save_model(str(path), saved)
+    records = [{"tokens": ["c"]}, {"tokens": ["b"]}, {"tokens": ["a", "a"]}]
+    for kind in ("greedy", "beam", "sample"):
+        options = (kind, "--model", path, "--max-length", 1)
+        with pytest.raises(InputError, match="no finite log-probability") as caught:
+            decode(*options, records=records)
+        assert caught.value.line == 2
+        found = decode(*options, "--rejects", tmp_path / "bad", records=records)
+        assert [record["tokens"] for record in found] == [["c"], ["a", "a"]]
+        assert json.loads((tmp_path / "bad").read_bytes()) == records[1]
 
 
 def test_wrong_task_is_named(models: Models, decode: Any) -> None:

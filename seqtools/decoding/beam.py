@@ -27,7 +27,6 @@ from seqtools.decoding.hypothesis import (
     Prompts,
     cross,
     length_score,
-    refuse_hopeless,
 )
 from seqtools.errors import RecordError
 from seqtools.models.protocols import Stepper
@@ -77,7 +76,7 @@ def beam(
         For each record its best hypotheses, best first.
 
     Raises:
-        RecordError: the model gives no finite log-probability to any token.
+        RecordError: the model gives NaN, or no finite log-probability to any sequence.
     """
     last, state = prompts.begin(stepper)
     limits = np.asarray(constraints.max_lengths)
@@ -135,7 +134,10 @@ def _extend(logprobs: Tensor, sums: Array, width: int, banned: Sequence[int]) ->
     """
     records, parents = sums.shape
     values, tokens = top(logprobs, width + 1 + len(banned))
-    values = np.where(np.isin(tokens, banned), -np.inf, values)
+    live = np.isfinite(sums).reshape(-1, 1)
+    if not (values < np.inf)[live[:, 0]].all():
+        raise RecordError("the model gives NaN or infinity as a log-probability")
+    values = np.where(live & ~np.isin(tokens, banned), values, -np.inf)
     totals = (sums.reshape(-1, 1) + values).reshape(records, -1)
     order = np.argsort(-totals, axis=1, kind="stable")[:, : 2 * width]
     rows = np.repeat(np.arange(records * parents), values.shape[1]).reshape(records, -1)
@@ -150,14 +152,10 @@ def top(logprobs: Tensor, count: int) -> tuple[Array, Array]:
     the row is sorted whole.
 
     Returns:
-        Values, float32, and ids, int64, both (rows, min(count, V)).
-
-    Raises:
-        RecordError: a row has no finite value, or a NaN.
+        Values, float32, and ids, int64, both (rows, min(count, V)). A NaN is among the values.
     """
     count = min(count, logprobs.shape[1])
     values, ids = logprobs.topk(min(count + 1, logprobs.shape[1]), dim=1)
-    refuse_hopeless(values[:, 0])  # a NaN sorts first
     if values.shape[1] > count:
         last = values[:, count - 1]
         unclear = (last == values[:, count]) & (last > -torch.inf)

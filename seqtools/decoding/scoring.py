@@ -10,7 +10,7 @@ import torch
 
 from seqtools.decoding.beam import top
 from seqtools.decoding.greedy import generate
-from seqtools.decoding.hypothesis import Array, Constraints, Prompts, pad
+from seqtools.decoding.hypothesis import Array, Constraints, Prompts, pad, refuse_hopeless
 from seqtools.errors import RecordError
 from seqtools.models.protocols import IGNORED, Scorer, Stepper, TensorBatch
 
@@ -117,6 +117,7 @@ def next_tokens(
     """
     last, state = prompts.begin(stepper)
     logprobs, _, _ = stepper.step(last, state)
+    refuse_hopeless(logprobs.amax(dim=1))
     values, ids = top(logprobs, count + len(banned))
     allowed = np.isfinite(values) & ~np.isin(ids, banned)
     return [

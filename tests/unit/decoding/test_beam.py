@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from seqtools.decoding.beam import beam, top
 from seqtools.decoding.hypothesis import Constraints, Prompts, length_score
 from seqtools.errors import RecordError
-from tests.unit.decoding.toy import BOS, EOS, NEVER, PAD, A, B, Bigram, Tree, toy2
+from tests.unit.decoding.toy import BOS, EOS, NEVER, PAD, UNK, A, B, Bigram, Tree, toy2
 
 PENALTIES = [-1.0, 0.0, 0.3, 1.0, 2.5]
 
@@ -207,12 +207,26 @@ def test_attention_follows_the_back_pointers():
     assert search(model, width=2)[0].attention is None
 
 
-@pytest.mark.parametrize("value", [-math.inf, math.nan])
-def test_no_probability_at_all_is_an_error(value):
+@pytest.mark.parametrize("value", [-math.inf, math.nan, math.inf])
+@pytest.mark.parametrize("where", [BOS, A])
+def test_no_probability_at_all_is_an_error(value, where):
     table = toy2().logprobs.clone()
-    table[BOS] = value
-    with pytest.raises(RecordError, match="no finite log-probability"):
+    table[where] = value
+    if where == A:  # the only way on
+        table[BOS, [B, EOS, UNK]] = -math.inf
+    with pytest.raises(RecordError, match="log-probability"):
         search(Bigram(table), width=2)
+
+
+def test_hypotheses_that_lead_nowhere_die():
+    table = toy2().logprobs.clone()
+    table[A] = -math.inf
+    found = search(Bigram(table), width=3, nbest=3)
+    assert [h.ids for h in found] == [[], [B], [B, B]]  # .1, .0625, .0098
+    # beside a record with more live hypotheses, and so with empty places
+    prompts = Prompts.from_ids([[BOS, A, B], [BOS]])
+    both = beam(Bigram(table), prompts, Constraints(EOS, [9, 9], NEVER), width=3, nbest=3)
+    assert [h.ids for h in both[1]] == [h.ids for h in found]
 
 
 def test_fewer_hypotheses_where_the_space_is_smaller():

@@ -95,7 +95,11 @@ def start_torch(compute: Compute, *, tf32: bool = False) -> torch.device:
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     import gc
+    import sys
+    import warnings
 
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # what torch tells programmers is not for users
     gc.disable()  # importing makes much and frees nothing; a tenth of the time is the collector's
     import torch
 
@@ -113,15 +117,11 @@ def start_torch(compute: Compute, *, tf32: bool = False) -> torch.device:
 
 
 def _find_device(name: str) -> torch.device:
-    import warnings
-
     import torch
 
     if name == "cpu":
         return torch.device("cpu")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a driver that does not fit; we say it ourselves
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name == "auto":
         return torch.device("cuda" if count else "cpu")
     if not count:

@@ -18,6 +18,7 @@ from seqtools.cli._train_options import (
     optim_options,
     run_options,
 )
+from seqtools.errors import FormatError
 
 _EXAMPLE = example(
     "seq-batch lm --vocab chars.vocab --steps 64 --epochs 3 chars.jsonl \\",
@@ -94,8 +95,11 @@ def _train(
         training={"unknown_share": header.options.get("unknown_share", {})},
     )
     settings = make_settings(optim, run, compute.precision, steps)
+    tests = valid.validation(device) if valid else []
+    if valid and not tests:
+        raise FormatError(f"{run.valid}: no batch has a target to validate on")
     runner = Runner(saved, run.output_file, settings, steps=steps, quiet=run.quiet)
-    runner.run(batches.tensors(device), valid.validation(device) if valid else [])
+    runner.run(batches.tensors(device), tests)
 
 
 def main() -> None:

@@ -293,6 +293,15 @@ def test_validation_with_another_vocabulary_is_refused(tmp_path, stream):
     assert "vocabular" in done.stderr
 
 
+def test_validation_without_targets_is_refused(tmp_path, stream):
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(lm_stream([[[4]]]))
+    options = ["--quiet", "-o", str(tmp_path / "m"), "--valid", str(other)]
+    done = run("seq-train", "gru", *TINY, *options, str(stream))
+    assert done.status == 1
+    assert done.stderr == f"seq-train: {other}: no batch has a target to validate on\n"
+
+
 def test_torch_is_loaded_only_for_good_data(tmp_path):
     code = """
 import sys, click

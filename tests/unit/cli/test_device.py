@@ -8,11 +8,16 @@ from seqtools.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch):
-    """What is put into the environment goes away again."""
+def _settings(monkeypatch):
+    """What is set here goes away again."""
+    import torch
+
+    threads = torch.get_num_threads()
     for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "1")
         monkeypatch.delenv(name)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture

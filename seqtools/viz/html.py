@@ -9,8 +9,8 @@ fetches nothing, and the page's own policy forbids it to.
 from __future__ import annotations
 
 import html
+import pkgutil
 from collections.abc import Sequence
-from importlib import resources
 from typing import Any
 
 from seqtools.streams.records import dumps
@@ -90,4 +90,6 @@ def _embed(value: Any) -> str:
 
 
 def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
+    data = pkgutil.get_data(__package__, name)
+    assert data is not None
+    return data.decode("utf-8")

@@ -1,0 +1,141 @@
+"""What is loaded when: no text command and no `--help` loads torch, the rest where it is needed.
+
+Each question is asked in a fresh interpreter.
+"""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from tests.cli.helpers import ROOT, environment
+
+SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+HEAVY = {"torch", "numpy", "numba", "jieba", "rjieba", "sentencepiece", "sacrebleu", "rich"}
+# Parts of the standard library that take longer than a command's own start.
+SLOW = {"multiprocessing", "tempfile", "asyncio", "unittest", "http", "email", "logging"}
+
+RUN = """
+import json, sys
+def loaded():
+    return sorted({name.partition(".")[0] for name in sys.modules})
+module, sys.argv[:] = sys.argv[1], sys.argv[2:]
+main = __import__(module, fromlist=["main"]).main
+at_import = loaded()
+try:
+    main()
+finally:
+    with open(3, "w") as answer:
+        json.dump([at_import, loaded()], answer)
+"""
+
+
+def modules(program, *arguments, stdin=b"", cwd=None):
+    """What is loaded after the import of the command, and after its run."""
+    script = f"import os; os.dup2(int(os.environ['ANSWER']), 3)\n{RUN}"
+    read, write = os.pipe()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", script, SCRIPTS[program].partition(":")[0], program, *arguments],
+            input=stdin, capture_output=True, pass_fds=[write], cwd=cwd, check=False,
+            env=environment(ANSWER=str(write), PYTHONPATH=str(ROOT)),
+        )  # fmt: skip
+    finally:
+        os.close(write)
+    with open(read) as answer:
+        at_import, at_end = json.load(answer)
+    return done, set(at_import), set(at_end)
+
+
+def kinds():
+    for program, target in SCRIPTS.items():
+        cli = importlib.import_module(target.partition(":")[0]).cli
+        yield from ((program, kind) for kind in cli.commands)
+
+
+@pytest.mark.parametrize("program", SCRIPTS)
+def test_the_import_of_a_command_and_its_help_load_little(program):
+    done, at_import, at_end = modules(program, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"Usage: ")
+    assert not at_import & HEAVY
+    assert not at_import & SLOW
+    assert not at_end & HEAVY
+
+
+@pytest.mark.parametrize(("program", "kind"), [*kinds()])
+def test_the_help_of_a_kind_loads_little(program, kind):
+    done, _, at_end = modules(program, kind, "--help")
+    assert done.returncode == 0
+    assert not at_end & HEAVY
+
+
+TEXT = b'{"id":1,"text":"a b","tokens":["a","b"],"src_tokens":["a"],"tgt_tokens":["b"],"ids":[4]}\n'
+ATTENTION = b'{"attention":{"rows":["a"],"columns":["b"],"cross":[[[[1.0]]]]}}\n'
+SCORED = b'{"logprob":-1.5,"n_tokens":3}\n'
+VOCABULARY = """
+{"id":0,"token":"<pad>","special":"pad"}
+{"id":1,"token":"<unk>","special":"unk"}
+{"id":2,"token":"<s>","special":"bos"}
+{"id":3,"token":"</s>","special":"eos"}
+{"id":4,"token":"a","count":1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "needs"),
+    [
+        ("seq-convert text", b"a\n", ""),
+        ("seq-convert tsv --columns a", b"a\n", ""),
+        ("seq-convert text --reverse", TEXT, ""),
+        ("seq-tokenize whitespace", TEXT, ""),
+        ("seq-tokenize word", TEXT, ""),
+        ("seq-tokenize char", TEXT, ""),
+        ("seq-tokenize whitespace --reverse", TEXT, ""),
+        ("seq-tokenize jieba", TEXT, "jieba rjieba"),
+        ("seq-vocab build", TEXT, ""),
+        ("seq-vocab encode --vocab v", TEXT, ""),
+        ("seq-vocab decode --vocab v", TEXT, ""),
+        ("seq-batch lm --vocab v --sampling records", TEXT, "numpy"),
+        ("seq-batch seq2seq --vocab v", TEXT, "numpy"),
+        ("seq-eval exact --hypothesis text --reference text", TEXT, ""),
+        ("seq-eval bleu --hypothesis text --reference text", TEXT, "sacrebleu numpy"),
+        ("seq-eval chrf --hypothesis text --reference text", TEXT, "sacrebleu numpy"),
+        ("seq-eval perplexity", SCORED, ""),
+        ("seq-attnviz terminal", ATTENTION, "rich"),
+        ("seq-attnviz html", ATTENTION, ""),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_run_loads_what_it_needs(arguments, stdin, needs, tmp_path):
+    (tmp_path / "v").write_text(VOCABULARY)
+    program, *rest = arguments.split()
+    done, _, at_end = modules(program, *rest, stdin=stdin, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert at_end & HEAVY <= set(needs.split())
+    if not needs:
+        assert not at_end & SLOW
+
+
+def test_torch_is_loaded_only_after_a_record_proved_valid(tmp_path):
+    for arguments in (
+        ("seq-train", "lstm", "-o", str(tmp_path / "m")),
+        ("seq-decode", "evaluate", "--model", str(tmp_path / "m")),
+    ):
+        done, _, at_end = modules(*arguments, stdin=b'{"seqtools":"no batches"}\n')
+        assert done.returncode in (1, 2)
+        assert b"Traceback" not in done.stderr
+        assert "torch" not in at_end
+
+
+def test_the_package_itself_loads_nothing():
+    script = "import sys, seqtools; print([m for m in sys.modules if m.startswith('seqtools')])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout == "['seqtools']\n"

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from seqtools.errors import ConfigError
 
@@ -81,13 +83,12 @@ class AdditiveScore(Score):
         self.energy = nn.Parameter(torch.empty(attention_size))
 
     def keys(self, values: Tensor) -> Tensor:
-        """Give W_k k, (B, S, A)."""
-        keys: Tensor = self.key(values)
-        return keys
+        """Give 2 W_k k, (B, S, A)."""
+        return _doubled(self.key(values))
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Give v . tanh(W_q q + W_k k)."""
-        return tanh_scores(self.query(query), keys, self.energy)
+        return tanh_scores(_doubled(self.query(query)), keys, self.energy)
 
 
 class TanhSumScore(Score):
@@ -99,13 +100,12 @@ class TanhSumScore(Score):
         self.key = nn.Linear(value_size, attention_size)
 
     def keys(self, values: Tensor) -> Tensor:
-        """Give W_k k + b, (B, S, A), W_k being the columns of W that meet k."""
-        keys: Tensor = self.key(values)
-        return keys
+        """Give 2 (W_k k + b), (B, S, A), W_k being the columns of W that meet k."""
+        return _doubled(self.key(values))
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Give the sum of tanh(W_q q + W_k k + b)."""
-        return tanh_scores(self.query(query), keys, keys.new_ones(keys.shape[2]))
+        return tanh_scores(_doubled(self.query(query)), keys, keys.new_ones(keys.shape[2]))
 
 
 class ConcatScore(Score):
@@ -195,8 +195,45 @@ def make_score(
 
 
 def tanh_scores(query: Tensor, keys: Tensor, energy: Tensor) -> Tensor:
-    """Give energy . tanh(query + key): (B, T, A), (B, S, A), (A,) -> (B, T, S)."""
-    return torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ energy
+    """Give energy . tanh((query + key) / 2): (B, T, A), (B, S, A), (A,) -> (B, T, S).
+
+    tanh(x / 2) is 2 sigmoid(x) - 1, which on CPU takes torch a fifth of the time of tanh. Of all
+    (B, T, S, A) values only those of one step exist at once; the gradient makes them again.
+    """
+    return _TanhScores.apply(query, keys, energy)  # type: ignore[no-any-return,no-untyped-call]
+
+
+class _TanhScores(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, keys: Tensor, energy: Tensor) -> Tensor:
+        ctx.save_for_backward(query, keys, energy)
+        scores = keys.new_empty(query.shape[0], query.shape[1], keys.shape[1])
+        hidden = torch.empty_like(keys)
+        for step, part in enumerate(query.unbind(1)):
+            torch.add(part.unsqueeze(1), keys, out=hidden).sigmoid_()
+            scores[:, step] = hidden @ energy
+        return scores.mul_(2.0).sub_(energy.sum())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, keys, energy = ctx.saved_tensors
+        d_query, d_keys = torch.empty_like(query), torch.zeros_like(keys)
+        d_energy = torch.zeros_like(energy)
+        hidden, d_hidden = torch.empty_like(keys), torch.empty_like(keys)
+        for step, part in enumerate(query.unbind(1)):
+            torch.add(part.unsqueeze(1), keys, out=hidden).sigmoid_()
+            d_scores = grad[:, step].unsqueeze(2) * 2.0  # (B, S, 1)
+            d_energy += (hidden.flatten(0, 1).T @ d_scores.flatten()) - 0.5 * d_scores.sum()
+            torch.mul(d_scores, energy, out=d_hidden)
+            torch.ops.aten.sigmoid_backward.grad_input(d_hidden, hidden, grad_input=d_hidden)
+            torch.sum(d_hidden, 1, out=d_query[:, step])
+            d_keys += d_hidden
+        return d_query, d_keys, d_energy
+
+
+def _doubled(projected: Tensor) -> Tensor:
+    return projected.float().mul(2.0) if projected.dtype == torch.bfloat16 else projected * 2.0
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:

@@ -102,9 +102,11 @@ def test_softmax_of_minus_infinity_is_zero():
     torch.testing.assert_close(result, torch.tensor([[[0.25, 0.75, 0.0]]]))
 
 
-def test_tanh_scores_gradient():
-    inputs = [_random(B, T, A), _random(B, S, A, seed=1), _random(A, seed=2)]
-    assert gradcheck(tanh_scores, [x.requires_grad_() for x in inputs])
+def test_tanh_scores():
+    query, keys, energy = _random(B, T, A), _random(B, S, A, seed=1), _random(A, seed=2)
+    expected = torch.tanh((query.unsqueeze(2) + keys.unsqueeze(1)) / 2) @ energy
+    torch.testing.assert_close(tanh_scores(query, keys, energy), expected)
+    assert gradcheck(tanh_scores, [x.requires_grad_() for x in (query, keys, energy)])
 
 
 @pytest.mark.parametrize("name", SCORES)

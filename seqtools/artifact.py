@@ -8,6 +8,7 @@ unpickled.
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import json
 import os
@@ -55,7 +56,7 @@ def pack(kind: str, artifact: Artifact) -> bytes:
         "strings": sorted(artifact.strings),
     }
     text = json.dumps(head, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    contiguous = {name: np.ascontiguousarray(arrays[name]) for name in sorted(arrays)}
+    contiguous = {name: np.asarray(arrays[name], order="C") for name in sorted(arrays)}
     return bytes(save(contiguous, metadata={_KEY: text}))
 
 
@@ -73,7 +74,7 @@ def load(path: str, kind: str, *, newest: int) -> Artifact:
         with safe_open(path, framework="numpy") as handle:
             head = _read_head(path, handle.metadata(), kind, newest)
             arrays = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, TypeError) as error:  # a type that numpy does not know
         raise FormatError(f"{path}: not a seqtools {kind} file ({_guess(path)})") from error
     try:
         strings = {
@@ -92,7 +93,7 @@ def _read_head(
         head = json.loads((metadata or {})[_KEY])
         found, version = head["kind"], head["version"]
         complete = isinstance(head["metadata"], dict) and isinstance(head["strings"], list)
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise FormatError(f"{path}: a safetensors file, but not one of seqtools") from error
     if found != kind:
         raise FormatError(f"{path}: is a seqtools {found} file, not a {kind}")
@@ -125,7 +126,11 @@ def _guess(path: str) -> str:
         return "it looks like an ARPA file"
     if start[:2] == b"\x1f\x8b":
         return "it is compressed"
-    if all(byte >= 32 or byte in b"\t\r\n" for byte in start):
+    try:
+        text, _ = codecs.utf_8_decode(start)  # whose last character may be cut
+    except UnicodeDecodeError:
+        text = "\0"
+    if all(character.isprintable() or character in "\t\r\n" for character in text):
         return "it is a text file"
     return "it is something else or damaged"
 
@@ -138,6 +143,10 @@ def _encode_strings(strings: Sequence[str]) -> tuple[np.ndarray[Any, Any], np.nd
 
 
 def _decode_strings(utf8: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> list[str]:
+    if utf8.dtype != np.uint8 or offsets.dtype != np.int64 or utf8.ndim != 1 or offsets.ndim != 1:
+        raise ValueError("not as _encode_strings makes them")
     data = utf8.tobytes()
-    ends = offsets.tolist()
+    ends: list[int] = offsets.tolist()
+    if ends[:1] != [0] or ends[-1] != len(data) or ends != sorted(ends):
+        raise ValueError("the offsets do not cut the text")
     return [data[start:end].decode("utf-8") for start, end in itertools.pairwise(ends)]

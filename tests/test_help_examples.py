@@ -31,12 +31,6 @@ seq-vocab build chars.jsonl > chars.vocab
 printf 'ein Hund\ta dog\nzwei Hunde\ttwo dogs\n' | seq-convert tsv --columns src,tgt \
   | seq-tokenize whitespace --field src --field tgt > pairs.jsonl
 """
-MODELS = r"""
-seq-batch lm --quiet --vocab chars.vocab --steps 4 chars.jsonl > valid.batches
-seq-train rnn --quiet --hidden 8 --max-steps 1 -o lm.safetensors valid.batches > log.jsonl
-cp lm.safetensors mt.safetensors
-cp chars.jsonl tok.jsonl
-"""
 
 
 @pytest.fixture(scope="session")
@@ -50,9 +44,8 @@ def folder(tmp_path_factory):
 def test_example(program, example, folder):
     assert example, "a kind needs an example"
     assert program in example
-    if "safetensors" in example and not (folder / "lm.safetensors").exists():
-        done = shell(MODELS, cwd=folder)
-        assert done.status == 0, done.stderr
+    if program == "seq-decode":
+        pytest.skip("tests/cli/test_decode.py runs them in one process, which loads torch once")
     for typed, shown in transcript(example):
         done = shell(typed, cwd=folder)
         assert done.status == 0, done.stderr

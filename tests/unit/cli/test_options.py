@@ -1,0 +1,180 @@
+"""Options that several commands share, asked for through click."""
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from seqtools.cli import _options
+from seqtools.cli._options import (
+    NON_NEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    FiniteFloat,
+    NamesType,
+    ShardType,
+    Streams,
+    example,
+    filter_options,
+    stream_options,
+)
+from seqtools.streams.files import Shard
+
+
+def convert(kind, text):
+    """What an option of this type makes of a text."""
+    seen = []
+
+    @click.command()
+    @click.option("--x", type=kind)
+    def run(x):
+        seen.append(x)
+
+    done = CliRunner().invoke(run, ["--x", text])
+    if done.exit_code:
+        assert done.exit_code == 2
+        assert "'--x'" in done.output
+        raise ValueError(done.output)
+    return seen[0]
+
+
+@pytest.mark.parametrize("text", ["nan", "NaN", "inf", "-inf", "infinity", "1e999", "", "x", "1,5"])
+def test_floats_are_finite_numbers(text):
+    with pytest.raises(ValueError):
+        convert(FiniteFloat(), text)
+    with pytest.raises(ValueError):
+        convert(PROBABILITY, text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (FiniteFloat(0), ["0", "1e300", "-0.0"], ["-1e-9"]),
+        (FiniteFloat(0, low_open=True), ["1e-9"], ["0", "-1"]),
+        (FiniteFloat(0, 1, high_open=True), ["0", "0.999"], ["1", "1.5"]),
+        (FiniteFloat(high=2), ["-1e300", "2"], ["2.1"]),
+        (PROBABILITY, ["0", "1", "0.5"], ["-0.1", "1.5"]),
+        (POSITIVE, ["1", "1000"], ["0", "-1", "1.5", "nan", ""]),
+        (NON_NEGATIVE, ["0", "1"], ["-1", "x"]),
+    ],
+)
+def test_bounds(kind, good, bad):
+    for text in good:
+        assert convert(kind, text) == float(text)
+    for text in bad:
+        with pytest.raises(ValueError):
+            convert(kind, text)
+
+
+def test_shards():
+    assert convert(ShardType(), "1/1") == Shard(1, 1)
+    assert convert(ShardType(), "3/17") == Shard(3, 17)
+    for text in (
+        "0/2",
+        "3/2",
+        "1",
+        "/",
+        "1/",
+        "/1",
+        "1/0",
+        "-1/2",
+        "+1/2",
+        "a/b",
+        "1/2/3",
+        "１/２",
+    ):
+        with pytest.raises(ValueError):
+            convert(ShardType(), text)
+
+
+def test_names():
+    assert convert(NamesType(), "src,tgt") == ("src", "tgt")
+    assert convert(NamesType(), "a b") == ("a b",)
+    for text in ("", ",", "a,", ",a", "a,,b", "a,b,a"):
+        with pytest.raises(ValueError):
+            convert(NamesType(), text)
+
+
+def streams(decorate, *arguments):
+    """The Streams that a command gets, and the output where it gets none."""
+    seen = []
+
+    @click.command()
+    @decorate
+    def run(streams):
+        seen.append(streams)
+
+    done = CliRunner().invoke(run, arguments)
+    return (seen[0] if seen else None), done
+
+
+def test_what_a_command_gets_by_default():
+    assert streams(filter_options)[0] == Streams()
+    assert Streams().files == ("-",)
+
+
+def test_what_a_command_is_asked_for():
+    found, _ = streams(
+        filter_options,
+        *("a", "-", "b", "-o", "out", "--rejects", "bad", "--max-rejects", "0", "--jobs", "3"),
+        *("--shard", "2/3", "--first-record", "0", "--quiet", "--debug"),
+    )  # fmt: skip
+    assert found == Streams(("a", "-", "b"), "out", "bad", 0, 3, Shard(2, 3), 0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--max-rejects", "1"], "--max-rejects needs --rejects FILE."),
+        (["--rejects", "x", "-o", "x"], "-o and --rejects name the same file."),
+        (["--rejects", "x", "--max-rejects", "-1"], "'--max-rejects'"),
+        (["--jobs", "0"], "'--jobs'"),
+        (["--first-record", "-1"], "'--first-record'"),
+    ],
+)
+def test_what_makes_no_sense(arguments, said):
+    found, done = streams(filter_options, *arguments)
+    assert (found, done.exit_code) == (None, 2)
+    assert said in done.output
+
+
+def test_options_are_there_where_they_mean_something():
+    for option in ("--rejects", "--shard", "--jobs"):
+        decorate = stream_options(rejects=False, shard=False)
+        assert streams(decorate, option, "1")[1].exit_code == 2
+    found, _ = streams(stream_options(rejects=False, shard=False))
+    assert found == Streams()
+
+
+def test_an_example_keeps_its_lines():
+    @click.command(epilog=example("$ printf 'a' \\", "    | seq-x   kind"))
+    def run():
+        pass
+
+    output = CliRunner().invoke(run, ["--help"]).output
+    assert output.endswith("  Example:\n    $ printf 'a' \\\n        | seq-x   kind\n")
+
+
+def test_the_version_and_the_seed(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["/usr/bin/seq-toy"])
+
+    @_options.group("toy", "Plays.")
+    def cli():
+        pass
+
+    seen = []
+
+    @cli.command()
+    @_options.seed_option
+    @filter_options
+    def kind(streams, seed):
+        seen.append(seed)
+
+    runner = CliRunner()
+    for arguments in (["--version"], ["kind", "--version"], ["kind", "--jobs", "0", "--version"]):
+        done = runner.invoke(cli, arguments)
+        assert done.exit_code == 0
+        assert done.output.startswith("seq-toy (seqtools) ")
+    for arguments in ([], ["--seed", "7"]):
+        assert runner.invoke(cli, ["kind", *arguments]).exit_code == 0
+    assert seen == [0, 7]
+    assert runner.invoke(cli, ["kind", "--seed", "-1"]).exit_code == 2

@@ -1,7 +1,9 @@
 """The examples: what the date generator writes, and each Makefile run end to end at a tiny size."""
 
+import gzip
 import importlib.util
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -169,3 +171,113 @@ def test_the_generator_repeats_itself_and_heeds_its_arguments():
     records = [json.loads(line) for line in once.splitlines()]
     assert [list(record) for record in records] == [["id", "src", "tgt"]] * 50
     assert [record["id"] for record in records] == [f"train-{n}" for n in range(1, 51)]
+
+
+def make(folder: str, *arguments: str) -> str:
+    """Run an example's Makefile as a user would, but with the Python that runs the tests."""
+    environment = dict(os.environ)
+    environment["PATH"] = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    environment["OMP_NUM_THREADS"] = "1"
+    done = subprocess.run(
+        ["make", "-C", str(EXAMPLES / folder), *arguments],
+        capture_output=True,
+        env=environment,
+        check=False,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def read(path: pathlib.Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_dates_from_text_to_picture(tmp_path):
+    said = make(
+        "dates", f"OUT={tmp_path}", "TRAIN=200", "TEST=12", "EPOCHS=1", "BEAM=2", "PICTURES=3",
+        "MODEL=--attention additive --bidirectional --hidden 12 --threads 1",
+    )  # fmt: skip
+    (accuracy,) = read(tmp_path / "accuracy.jsonl")
+    assert accuracy["metric"] == "exact"
+    assert accuracy["records"] == 12
+    output = read(tmp_path / "test.out.jsonl")
+    assert [record["id"] for record in output] == [f"test-{n}" for n in range(1, 13)]
+    assert all(record["hypotheses"][0]["attention"]["cross"] for record in output)
+    assert read(tmp_path / "log.jsonl")[-1]["event"] == "done"
+    page = (tmp_path / "attention.html").read_text("utf-8")
+    assert "test-3" in page
+    assert "test-4" not in page
+    assert json.dumps(accuracy, separators=(",", ":")) in said
+    assert str(tmp_path / "attention.html") in said
+
+
+PAIRS = [
+    ("ein Hund läuft .", "A dog runs."),
+    ("eine Katze schläft .", "A cat sleeps."),
+    ("ein Mann läuft .", "A man runs."),
+    ("eine Frau schläft .", "A woman sleeps."),
+]
+
+
+def write_pairs(folder: pathlib.Path) -> list[str]:
+    """Two aligned files per split, one of them gzipped; the variables that name them."""
+    source = "".join(f"{pair[0]}\n" for pair in PAIRS)
+    target = "".join(f"{pair[1]}\n" for pair in PAIRS)
+    (folder / "text.de.gz").write_bytes(gzip.compress(source.encode()))
+    (folder / "text.en").write_text(target, "utf-8")
+    return [
+        f"{split}_{side}={folder / name}"
+        for split in ("TRAIN", "VALID", "TEST")
+        for side, name in (("SRC", "text.de.gz"), ("TGT", "text.en"))
+    ]
+
+
+TINY = ("MIN_COUNT=1", "SIZE=--hidden 8 --bidirectional --threads 1", "EPOCHS=2", "BEAM=2")
+
+
+def test_translation_of_aligned_files(tmp_path):
+    out = tmp_path / "out"
+    said = make("translate", *write_pairs(tmp_path), f"OUT={out}", *TINY)
+    (bleu,) = read(out / "bleu.jsonl")
+    assert bleu["metric"] == "bleu"
+    assert "case:lc" in bleu["signature"]
+    assert bleu["signature"] in said
+    assert [record["tgt"] for record in read(out / "test.out.jsonl")] == [b for _, b in PAIRS]
+    assert "<html" in (out / "attention.html").read_text("utf-8")
+
+
+def test_translation_with_every_wanted_attention_gives_a_table(tmp_path):
+    out = tmp_path / "out"
+    said = make(
+        "translate", "attentions", *write_pairs(tmp_path), f"OUT={out}", *TINY, "BUDGET=20",
+        "ATTENTIONS=none location", "WIRINGS=luong", "MAX_SOURCE=9",
+    )  # fmt: skip
+    table = [line for line in said.splitlines() if line.startswith("|")]
+    assert [row.split("|")[1].strip() for row in table[2:]] == ["none", "location.luong"]
+
+
+def test_translation_refuses_files_that_are_not_aligned(tmp_path):
+    variables = write_pairs(tmp_path)
+    (tmp_path / "text.en").write_text("A dog runs.\n", "utf-8")
+    with pytest.raises(AssertionError, match="not aligned"):
+        make("translate", *variables, f"OUT={tmp_path / 'out'}", *TINY)
+    assert not (tmp_path / "out" / "train.jsonl").exists()
+
+
+def test_language_model_of_a_text(tmp_path):
+    text = "the cat sat\non the mat\n\n" * 40
+    (tmp_path / "text.txt").write_text(text, "utf-8")
+    out = tmp_path / "out"
+    said = make(
+        "lm", f"TEXT={tmp_path / 'text.txt'}", f"OUT={out}", "ROWS=2", "STEPS=16", "EPOCHS=2",
+        "MODEL=--layers 2 --hidden 8 --threads 1", "LENGTH=30", "PROMPT=the",
+    )  # fmt: skip
+    (train,), (heldout,) = read(out / "train.jsonl"), read(out / "heldout.jsonl")
+    assert train["text"] + heldout["text"] == text
+    assert len(train["text"]) == len(text) * 9 // 10
+    (loss,) = read(out / "heldout.loss.jsonl")
+    assert loss["targets"] == len(heldout["text"])  # all but the first, and the end
+    (sample,) = read(out / "sample.jsonl")
+    assert sample["output"] in said
+    assert len(sample["output"]) == 30 or sample["hypotheses"][0]["finished"]

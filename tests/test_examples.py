@@ -12,6 +12,8 @@ from datetime import date
 
 import pytest
 
+from tests.cli.helpers import shell
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 
@@ -193,23 +195,59 @@ def read(path: pathlib.Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def test_dates_from_text_to_picture(tmp_path):
+@pytest.fixture(scope="module")
+def dates_run(tmp_path_factory):
+    """A folder with the date example's `out`, and what make printed."""
+    folder = tmp_path_factory.mktemp("dates")
     said = make(
-        "dates", f"OUT={tmp_path}", "TRAIN=200", "TEST=12", "EPOCHS=1", "BEAM=2", "PICTURES=3",
-        "MODEL=--attention additive --bidirectional --hidden 12 --threads 1",
+        "dates", f"OUT={folder / 'out'}", "TRAIN=200", "TEST=12", "EPOCHS=1", "BEAM=2",
+        "PICTURES=3", "MODEL=--attention additive --bidirectional --hidden 12 --threads 1",
     )  # fmt: skip
-    (accuracy,) = read(tmp_path / "accuracy.jsonl")
+    return folder, said
+
+
+def test_dates_from_text_to_picture(dates_run):
+    folder, said = dates_run
+    out = folder / "out"
+    (accuracy,) = read(out / "accuracy.jsonl")
     assert accuracy["metric"] == "exact"
     assert accuracy["records"] == 12
-    output = read(tmp_path / "test.out.jsonl")
+    output = read(out / "test.out.jsonl")
     assert [record["id"] for record in output] == [f"test-{n}" for n in range(1, 13)]
     assert all(record["hypotheses"][0]["attention"]["cross"] for record in output)
-    assert read(tmp_path / "log.jsonl")[-1]["event"] == "done"
-    page = (tmp_path / "attention.html").read_text("utf-8")
+    assert read(out / "log.jsonl")[-1]["event"] == "done"
+    page = (out / "attention.html").read_text("utf-8")
     assert "test-3" in page
     assert "test-4" not in page
     assert json.dumps(accuracy, separators=(",", ":")) in said
-    assert str(tmp_path / "attention.html") in said
+    assert str(out / "attention.html") in said
+
+
+def blocks(document: str) -> list[tuple[str, str]]:
+    """The fenced blocks of a page that are typed: those that show what comes out, and others."""
+    text = (ROOT / document).read_text("utf-8")
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [
+        (kind, block)
+        for kind, block in found
+        if kind == "console"
+        or (kind == "sh" and not re.search(r"^(make|cd) ", block, re.MULTILINE))
+    ]
+
+
+@pytest.mark.parametrize("document", ["docs/pipe.md"])
+def test_what_a_page_types_works_after_the_date_example(document, dates_run):
+    folder, _ = dates_run
+    assert len(blocks(document)) > 3
+    for kind, block in blocks(document):
+        typed = [block] if kind == "sh" else re.findall(r"^\$ (.*)$", block, re.MULTILINE)
+        shown = [""] if kind == "sh" else re.split(r"^\$ .*\n", block, flags=re.MULTILINE)[1:]
+        for command, expected in zip(typed, shown, strict=True):
+            done = shell(command, cwd=folder)
+            assert done.status == 0, f"{command}\n{done.stderr}"
+            if kind == "console":
+                said = done.stdout.decode("utf-8")
+                assert re.sub(r"\s", "", said) == re.sub(r"\s", "", expected), command
 
 
 PAIRS = [

@@ -866,3 +866,96 @@ def test_the_table_has_every_command():
 
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert sorted(scripts) == PROGRAMS
+
+
+# Inputs that have broken tools like these.
+
+
+def rejected_lines(tmp_path: pathlib.Path, data: bytes, *command_line: str) -> list[int]:
+    """Numbers of the lines that a command rejects."""
+    done = run(*command_line, "--rejects", "bad", "--quiet", stdin=data, cwd=tmp_path)
+    assert done.status == 3, done.stderr
+    reasons = (tmp_path / "bad.reasons.jsonl").read_bytes()
+    return [json.loads(line)["line"] for line in reasons.split(b"\n")[:-1]]
+
+
+def test_wrong_types_are_not_guessed_at(tmp_path, made):
+    texts = b"""{"id":"a","text":"fine"}
+{"id":"b","text":123}
+{"id":"c","text":null}
+{"id":"d"}
+["e"]
+"f"
+42
+{"id":"h","text":["a","b"]}
+{"id":"i","text":true}
+"""
+    for kind in ("whitespace", "word", "char", "jieba"):
+        found = rejected_lines(tmp_path, texts, "seq-tokenize", kind)
+        assert found == [2, 3, 4, 5, 6, 7, 8, 9]
+    tokens = b"""{"id":"a","tokens":["x","y"]}
+{"id":"b","tokens":"abc"}
+{"id":"c","tokens":["a",1]}
+{"id":"d","tokens":[["a"]]}
+{"id":"e","tokens":null}
+"""
+    vocab = str(made.path("vocab", tmp_path))
+    for command_line in (
+        ("seq-vocab", "build"),
+        ("seq-vocab", "encode", "--vocab", vocab),
+        ("seq-batch", "lm", "--vocab", vocab, "--sampling", "records"),
+    ):
+        assert rejected_lines(tmp_path, tokens, *command_line) == [2, 3, 4, 5]
+    ids = b"""{"id":"a","ids":[1,2]}
+{"id":"b","ids":[1,true]}
+{"id":"c","ids":[1.0]}
+{"id":"d","ids":[-1]}
+{"id":"e","ids":["3"]}
+"""
+    for command_line in (
+        ("seq-vocab", "decode", "--vocab", vocab),
+        ("seq-batch", "lm", "--ids", "--vocab", vocab, "--sampling", "records"),
+    ):
+        assert rejected_lines(tmp_path, ids, *command_line) == [2, 3, 4, 5]
+
+
+def test_large_integers_and_duplicate_ids_and_keys():
+    numbers = [
+        b"9007199254740993",
+        b"18446744073709551615",
+        b"18446744073709551616",
+        b"12345678901234567890123",
+    ]
+    done = run(
+        "seq-tokenize", "char", stdin=b"".join(b'{"id":%s,"text":"a"}\n' % n for n in numbers)
+    )
+    assert done.lines == [b'{"id":%s,"text":"a","tokens":["a"]}' % n for n in numbers]
+    done = run(
+        "seq-tokenize",
+        "char",
+        stdin=b'{"id":"a","text":"x","meta":{"k":[1,{"z":null}]}}\n'
+        b'{"id":"a","text":"y","meta":{"k":[1,{"z":null}]}}\n'
+        b'{"id":"b","text":"x","text":"y"}\n',
+    )
+    assert done.lines == [
+        b'{"id":"a","text":"x","meta":{"k":[1,{"z":null}]},"tokens":["x"]}',
+        b'{"id":"a","text":"y","meta":{"k":[1,{"z":null}]},"tokens":["y"]}',
+        b'{"id":"b","text":"y","tokens":["y"]}',
+    ]
+
+
+def test_ten_megabytes_of_text_in_one_record():
+    text = "ab " * 3_500_000
+    done = run("seq-tokenize", "whitespace", stdin=dump({"id": "a", "text": text}), timeout=60)
+    [line] = done.lines
+    assert json.loads(line)["tokens"] == ["ab"] * 3_500_000
+
+
+def test_a_pipe_of_commands_ends_when_its_last_reader_has_enough():
+    done = shell(
+        """yes '{"text":"x y"}' | head -n 50000 | seq-tokenize whitespace --jobs 2"""
+        """ | seq-vocab build | head -n 1; echo "${PIPESTATUS[@]:1}" """,
+        timeout=60,
+    )
+    assert done.lines == [b'{"id":0,"token":"<pad>","special":"pad"}', b"0 0 0 0"]
+    assert done.stderr == ""

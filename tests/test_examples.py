@@ -235,7 +235,7 @@ def blocks(document: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("document", ["docs/pipe.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/pipe.md"])
 def test_what_a_page_types_works_after_the_date_example(document, dates_run):
     folder, _ = dates_run
     assert len(blocks(document)) > 3

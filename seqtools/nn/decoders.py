@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from seqtools.nn.attention import Attention, Memory, Score
 from seqtools.nn.recurrent import STATES, Architecture, RecurrentStack, RecurrentState, cell, layer
+from seqtools.nn.scan import can_scan, scan
 
 DecoderState: TypeAlias = tuple[Tensor, ...]
 
@@ -100,17 +101,26 @@ class BahdanauDecoder(Decoder):
     def forward(self, embedded: Tensor, memory: Memory | None, state: DecoderState) -> Tensor:
         """Run the first layer step by step, and all else at once."""
         assert memory is not None
-        lowest, contexts = [], []
         first = tuple(part[:, 0] for part in state)
-        for step in range(embedded.shape[1]):
-            context, _ = self._attend(memory, first)
-            first = cell(self.first, torch.cat((embedded[:, step], context), 1), first)
-            lowest.append(first[0])
-            contexts.append(context)
-        hidden = torch.stack(lowest, 1)
+        if can_scan(self.first, self.attention):
+            hidden, contexts = scan(self.first, self.attention, embedded, memory, first[0])
+        else:
+            hidden, contexts = self._scan(embedded, memory, first)
         if self.above is not None:
             hidden = self.above.read(hidden, tuple(part[:, 1:] for part in state))
-        return self._read_out(hidden, torch.stack(contexts, 1), embedded)
+        return self._read_out(hidden, contexts, embedded)
+
+    def _scan(
+        self, embedded: Tensor, memory: Memory, state: RecurrentState
+    ) -> tuple[Tensor, Tensor]:
+        """Give states (B, T, H) and contexts (B, T, K), step by step."""
+        states, contexts = [], []
+        for step in range(embedded.shape[1]):
+            context, _ = self._attend(memory, state)
+            state = cell(self.first, torch.cat((embedded[:, step], context), 1), state)
+            states.append(state[0])
+            contexts.append(context)
+        return torch.stack(states, 1), torch.stack(contexts, 1)
 
     def step(
         self, embedded: Tensor, memory: Memory | None, state: DecoderState

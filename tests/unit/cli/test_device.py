@@ -13,7 +13,9 @@ def _settings(monkeypatch):
     import torch
 
     threads = torch.get_num_threads()
-    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_NUM_THREADS"):
+    for name in (
+        "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_NUM_THREADS", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+    ):  # fmt: skip
         monkeypatch.setenv(name, "1")
         monkeypatch.delenv(name)
     yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import torch
 from torch import Tensor, nn
 
@@ -13,10 +15,13 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
 
     Linear layers and the input weights of recurrent layers, gate by gate: uniform with variance
     2 / (in + out) (Glorot and Bengio 2010, equation 16). Recurrent weights, gate by gate:
-    orthogonal (Saxe et al. 2014, section 3). Embeddings: normal with variance 1 / size, so that
-    they can serve as an output layer. Biases: 0, but 1 for the forget gate of an LSTM (Gers et al.
-    2000, section 3; Jozefowicz et al. 2015, section 5). Lone vectors: as a row of a linear layer.
+    orthogonal (Saxe et al. 2014, section 3). Embeddings: standard normal, so that layers above see
+    inputs of variance 1; with variance 1 / size where another module shares the table, which then
+    serves as an output layer too. Biases: 0, but 1 for the forget gate of an LSTM (Gers et al.
+    2000, section 3; Jozefowicz et al. 2015, section 5). Lone matrices: as linear layers; lone
+    vectors: as a row of one.
     """
+    shared = _shared(model)
     done: set[int] = set()
     for module in model.modules():
         if isinstance(module, nn.RNNBase):
@@ -26,7 +31,9 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=module.embedding_dim**-0.5, generator=generator)
+            tied = id(module.weight) in shared
+            std = module.embedding_dim**-0.5 if tied else 1.0
+            nn.init.normal_(module.weight, std=std, generator=generator)
         else:
             continue
         done.update(id(parameter) for parameter in module.parameters(recurse=False))
@@ -34,7 +41,18 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
         if id(parameter) not in done and name.endswith("bias"):
             nn.init.zeros_(parameter)
         elif id(parameter) not in done:
-            nn.init.xavier_uniform_(parameter.view(1, -1), generator=generator)
+            matrix = parameter if parameter.dim() > 1 else parameter.view(1, -1)
+            nn.init.xavier_uniform_(matrix, generator=generator)
+
+
+def _shared(model: nn.Module) -> set[int]:
+    """Identities of the parameters that more than one module has."""
+    seen = Counter(
+        id(parameter)
+        for module in model.modules()
+        for parameter in module.parameters(recurse=False)
+    )
+    return {parameter for parameter, count in seen.items() if count > 1}
 
 
 @torch.no_grad()

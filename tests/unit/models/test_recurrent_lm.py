@@ -158,7 +158,7 @@ def test_first_weights():
     assert layer.weight_ih_l0.abs().max() <= math.sqrt(6 / (32 + 64))
     assert layer.weight_ih_l0.std().item() == pytest.approx(math.sqrt(2 / (32 + 64)), rel=0.03)
     assert (layer.bias_ih_l0 + layer.bias_hh_l0).tolist() == [0] * 64 + [1] * 64 + [0] * 128
-    assert model.embedding.weight.std().item() == pytest.approx(32**-0.5, rel=0.03)
+    assert model.embedding.weight.std().item() == pytest.approx(1, rel=0.03)
     assert not model.output.bias.any()
 
 

@@ -6,6 +6,7 @@ Nothing in the library calls this; a command does, once, before its work.
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Any
 
 import torch
@@ -26,7 +27,12 @@ def use_onednn_products() -> bool:
     oneDNN was seen to be 2.3 times as fast on one with AVX-512. torch hands products to oneDNN when
     it may compute them in bfloat16, which oneDNN makes use of only where there are units for it
     (AMX); whether it does is tried out here, and then everything is left as it was.
+
+    oneDNN keeps a program of half a megabyte for each shape of its factors, and batches have many
+    shapes: how many are kept is limited here, unless the environment says otherwise.
     """
+    for cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):  # its own, and torch's
+        os.environ.setdefault(cache, "128")
     settings: Any = getattr(getattr(torch.backends, "mkldnn", None), "matmul", None)
     before = getattr(settings, "fp32_precision", None)  # since torch 2.9
     if before is None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from seqtools.errors import ConfigError
 from seqtools.lazy import lookup
+from seqtools.streams.records import dumps
 from seqtools.text.normalize import Normalizer
 from seqtools.text.tokenizers import TOKENIZERS, locate
 from seqtools.text.tokenizers.records import join_fields, split_fields
@@ -114,8 +115,11 @@ def test_char_means_code_points() -> None:
 def test_fields_get_names_of_their_own() -> None:
     split = split_fields(["text", "src"], make("char"), Normalizer())
     record = {"id": 7, "src": "xy", "text": "ab", "more": None}
-    assert split(record, 1) == {**record, "tokens": ["a", "b"], "src_tokens": ["x", "y"]}
+    assert split(record, 1) == dumps(record) + b"\n"
+    assert record == {**record, "tokens": ["a", "b"], "src_tokens": ["x", "y"]}
     assert list(record) == ["id", "src", "text", "more", "tokens", "src_tokens"]
+    large = {"id": 2**70, "text": "", "src": ""}
+    assert split(large, 1) is large
     joined = join_fields(["src"], make("char"))({"src_tokens": ["x", "y"]}, 1)
     assert joined == {"src_tokens": ["x", "y"], "src": "xy"}
 

@@ -70,25 +70,28 @@ class WordTokenizer:
         self._space = r"|\s+" if keep_space else ""
         self._ascii = _ascii_pattern(self._space)
         # A class with the marks of all scripts takes long to make: ours grows by those it meets.
-        self._marks = set(_OFTEN)
-        self._met = set(_OFTEN)
-        self._pattern = _pattern(self._marks, self._space)
+        self._marks: set[str] = set()
+        self._met: set[str] = set()
+        self._pattern: re.Pattern[str] | None = None
 
     def tokenize(self, text: str) -> list[str]:
         """Words, numbers and symbols; joined they are the text without its white space."""
         if text.isascii():
             return [found[0] for found in self._ascii.findall(text)]
-        self._meet(set(_SYMBOL.findall(text)) - self._met)
-        return [found[0] for found in self._pattern.findall(text)]
+        return [found[0] for found in self._pattern_for(text).findall(text)]
 
-    def _meet(self, symbols: set[str]) -> None:
-        if not symbols:
-            return
-        self._met |= symbols
-        marks = {symbol for symbol in symbols if _is_mark(symbol)}
-        if marks:
-            self._marks |= marks
-            self._pattern = _pattern(self._marks, self._space)
+    def _pattern_for(self, text: str) -> re.Pattern[str]:
+        new = set(_SYMBOL.findall(text)) - self._met
+        if self._pattern is None:
+            new.update(_OFTEN)
+        if new:
+            self._met |= new
+            marks = {symbol for symbol in new if _is_mark(symbol)}
+            if marks:
+                self._marks |= marks
+                self._pattern = _pattern(self._marks, self._space)
+        assert self._pattern is not None
+        return self._pattern
 
     def spans(self, text: str) -> tuple[list[str], Offsets]:
         """The tokens and where they stand."""

@@ -236,6 +236,20 @@ def test_dropout_changes_training_alone():
     assert len(losses) == 3
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("options", [*WIRED, {"attention": "concat"}], ids=str)
+def test_autocast_is_close_and_keeps_weights_and_probabilities_float32(architecture, options):
+    model, batch = _model(architecture, **options), _batch(LONG, SHORT, EMPTY)
+    exact = model.token_logprobs(batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(model.token_logprobs(batch), exact, atol=0.05, rtol=0.05)
+        stepped, _ = _stepped(model, batch)
+        total = model.train().loss(batch)[0].terms["nll"][0]
+    torch.testing.assert_close(stepped, exact, atol=0.05, rtol=0.05)
+    total.backward()
+    assert all(p.grad.dtype == torch.float32 for p in model.parameters() if p.grad is not None)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -3,7 +3,9 @@
 import ast
 import os
 import re
+import shutil
 import tomllib
+import venv
 
 import pytest
 
@@ -38,6 +40,18 @@ def test_the_launchers_find_the_checkout_through_a_link(tmp_path):
     link.symlink_to(BIN / "seq-convert")
     done = run(str(link), "text", stdin=b"a\n", cwd=tmp_path)
     assert (done.status, done.stdout) == (0, b'{"text":"a"}\n')
+
+
+def test_the_launchers_use_an_environment_that_is_a_link(tmp_path):
+    (tmp_path / "bin").mkdir()
+    launcher = shutil.copy(BIN / "seq-convert", tmp_path / "bin")
+    (tmp_path / "seqtools").symlink_to(ROOT / "seqtools")
+    venv.create(tmp_path / "elsewhere", with_pip=False)
+    (tmp_path / ".venv").symlink_to("elsewhere")
+    script = "import sys; print(sys.prefix)"
+    (tmp_path / "bin" / "click.py").write_text(f"{script}; sys.exit()")  # stands before all others
+    done = run(launcher, timeout=20)
+    assert (done.status, done.stdout.decode()) == (0, f"{tmp_path / '.venv'}\n")
 
 
 def pins():

@@ -12,16 +12,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: help demo test lint check bench clean
+.PHONY: help .venv demo test lint check bench clean
 
 help:
 	@sed -n 's/^# //p' $(firstword $(MAKEFILE_LIST))
 
-.venv: pyproject.toml constraints.txt
+.venv: .venv/installed
+
+# The last thing that is made: an installation that failed half way is begun again.
+.venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	touch .venv
+	touch $@
 
 demo: .venv
 	$(MAKE) --no-print-directory -C examples/dates

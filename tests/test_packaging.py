@@ -9,7 +9,7 @@ import venv
 
 import pytest
 
-from tests.cli.helpers import BIN, ROOT, run
+from tests.cli.helpers import BIN, ROOT, run, shell
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SCRIPTS = PROJECT["project"]["scripts"]
@@ -110,6 +110,28 @@ def test_the_layers_are_under_contract():
         ("viz", "nn"),
     ):
         assert (f"seqtools.{source}", f"seqtools.{target}") in forbidden
+
+
+def test_an_installation_that_failed_is_begun_again(tmp_path):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    python = tmp_path / "python"
+    python.write_text(
+        "#!/bin/sh\nmkdir -p .venv/bin; cp $0 .venv/bin/python\n"
+        'case "$*" in *install*constraint*) echo "$@" >> asked; test -e net;; esac\n'
+    )
+    python.chmod(0o755)
+    make = f"make --silent PYTHON={python} .venv"
+    assert shell(make, cwd=tmp_path).status == 2
+    assert shell(make, cwd=tmp_path).status == 2
+    (tmp_path / "net").touch()
+    assert shell(make, cwd=tmp_path).status == 0
+    assert shell(make, cwd=tmp_path).status == 0  # there is nothing more to do
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert len(asked) == 3
+    os.utime(tmp_path / "constraints.txt")
+    assert shell(make, cwd=tmp_path).status == 0
+    assert len((tmp_path / "asked").read_text().splitlines()) == 4
 
 
 def test_the_version_has_one_place():

@@ -92,13 +92,12 @@ class RecurrentLm(nn.Module):
 
     def loss(
         self, batch: TensorBatch, state: RecurrentState | None = None
-    ) -> tuple[LossTerms, RecurrentState | None]:
-        """See `Loss`. A padded row has ended, so from a batch that has one nothing carries on."""
+    ) -> tuple[LossTerms, RecurrentState]:
+        """See `Loss`; what carries on is the state after each row's last real token."""
         readout, last = self._read(batch, state if batch.carry else None)
         smoothing = self.config.label_smoothing if self.training else 0.0
         terms = self.output.loss(readout, batch.targets, smoothing)
-        ended = bool((batch.lengths < batch.inputs.shape[1]).any())
-        return terms, None if ended else tuple(part.detach() for part in last)
+        return terms, tuple(part.detach() for part in last)
 
     def token_logprobs(self, batch: TensorBatch) -> Tensor:
         """See `Scorer`."""

@@ -240,13 +240,14 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """Softmax over the last dimension of `scores` (B, T, S), where `mask` (B, S) is True.
 
     Gives exactly 0 where it is False; a row that is False throughout gives 0 everywhere, and a
-    gradient of 0.
+    gradient of 0. The weights are float32 or wider, so that they sum to 1 under autocast too.
     """
     mask = mask.unsqueeze(1)
     # A row of minus infinities would be NaN, in its gradient too; it is taken out beforehand.
     empty = ~mask.any(2, keepdim=True)
     scores = scores.masked_fill(~(mask | empty), -math.inf)
-    return torch.softmax(scores, 2).masked_fill(empty, 0.0)
+    wide = torch.promote_types(scores.dtype, torch.float32)
+    return torch.softmax(scores, 2, dtype=wide).masked_fill(empty, 0.0)
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,16 @@ def test_softmax_of_minus_infinity_is_zero():
     torch.testing.assert_close(result, torch.tensor([[[0.25, 0.75, 0.0]]]))
 
 
+@pytest.mark.parametrize("name", SCORES)
+def test_weights_sum_to_one_under_autocast(name):
+    score, size = _score(name)
+    attention, mask = Attention(score.float()), torch.ones(B, S, dtype=torch.bool)
+    query, values = _random(B, T, Q).float(), _random(B, S, size, seed=1).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        _, weights = attention(query, attention.memory(values, mask))
+    torch.testing.assert_close(weights.sum(2), torch.ones(B, T))
+
+
 def test_tanh_scores():
     query, keys, energy = _random(B, T, A), _random(B, S, A, seed=1), _random(A, seed=2)
     expected = torch.tanh((query.unsqueeze(2) + keys.unsqueeze(1)) / 2) @ energy

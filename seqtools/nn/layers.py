@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 
@@ -22,7 +23,9 @@ class Dropout(nn.Module):
         """Give `inputs` (any shape) with elements dropped; as they are outside training."""
         if not self.training or self.p == 0.0:
             return inputs
-        keep = inputs.new_empty(inputs.shape).uniform_() >= self.p
+        # bfloat16 has 256 uniform numbers, too few for the share to be right.
+        wide = torch.promote_types(inputs.dtype, torch.float32)
+        keep = inputs.new_empty(inputs.shape, dtype=wide).uniform_() >= self.p
         return inputs * keep.to(inputs.dtype).div_(1.0 - self.p)
 
     def extra_repr(self) -> str:

@@ -13,6 +13,14 @@ def test_dropout_keeps_the_mean_and_drops_the_share():
     torch.testing.assert_close(result[result != 0].unique(), torch.tensor([5.0]))
 
 
+def test_dropout_drops_the_share_of_bfloat16_too():
+    torch.manual_seed(1)
+    inputs = torch.ones(1000, 1000, dtype=torch.bfloat16)
+    result = Dropout(0.002)(inputs)
+    assert result.dtype == torch.bfloat16
+    assert (result == 0).float().mean().item() == pytest.approx(0.002, rel=0.1)
+
+
 def test_dropout_outside_training_or_of_nothing_changes_nothing():
     inputs = torch.rand(3, 4)
     assert Dropout(0.4).eval()(inputs) is inputs

@@ -109,7 +109,7 @@ class Session:
 
     def write(self, record: records.Record) -> None:
         """Write one record."""
-        self._output.write(records.dumps(record) + b"\n")
+        self._output.write(records.to_line(record))
 
     def blocks(self, *, keep_blank: bool = False) -> Iterator[Block]:
         """Blocks of raw lines; what was written is flushed before a wait for more."""
@@ -225,7 +225,7 @@ class _Rejects:
             place = reject.place
             name = native(place.source).decode("utf-8", "replace")
             reason = {"file": name, "line": place.line, "reason": reject.reason}
-            self._reasons.write(records.dumps(reason) + b"\n")
+            self._reasons.write(records.to_line(reason))
 
     def flush(self) -> None:
         for output in self._outputs:

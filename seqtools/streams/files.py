@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import itertools
 import os
 import re
 import select
@@ -24,14 +25,12 @@ from seqtools.streams.compression import packer, unpacker
 STDIN = "-"
 # By these names a file behind the descriptor would be opened anew and written from its start.
 _STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
-BLOCK_SIZE = 1 << 20
+BLOCK_SIZE = 1 << 18
 _READ_SIZE = 1 << 18
 _READ_COMPRESSED = 1 << 16
 _WRITE_SIZE = 1 << 18
 _BOM = b"\xef\xbb\xbf"
 _BLANK_BYTES = b" \t\r"
-_BLANK = re.compile(rb"(?m)^[ \t\r]*$")
-_BLANK_STARTS = (b"\n\n", b"\n ", b"\n\t", b"\n\r")
 
 
 class Place(NamedTuple):
@@ -70,7 +69,7 @@ class Block:
         line: physical number of the first line, from 1.
         record: number of the first record.
         pause: reading on would wait, so everything so far is to be written out first.
-        keep_blank: blank lines are records (plain text) instead of being skipped.
+        keep_blank: each line is a record (plain text); else the blank ones are skipped.
     """
 
     source: str
@@ -82,37 +81,48 @@ class Block:
 
     def lines(self, shard: Shard, first_record: int) -> Iterator[Line]:
         """The records of this block that belong to the shard, as raw lines."""
+        for line, number, raw in self.raw_lines(shard, first_record):
+            yield Line(Place(self.source, line, number), raw)
+
+    def raw_lines(self, shard: Shard, first_record: int) -> Iterator[tuple[int, int, bytes]]:
+        """The same as plain tuples, where each counts: physical line, number of the record, raw."""
+        if self.keep_blank and shard.count == 1:
+            return zip(itertools.count(self.line), itertools.count(self.record), self._split())
+        return self._choose(shard, first_record)
+
+    def _choose(self, shard: Shard, first_record: int) -> Iterator[tuple[int, int, bytes]]:
         number = self.record
+        for line, raw in enumerate(self._split(), self.line):
+            if not self.keep_blank and not raw.strip(_BLANK_BYTES):
+                continue
+            if (number - first_record) % shard.count == shard.index - 1:
+                yield line, number, raw
+            number += 1
+
+    def _split(self) -> list[bytes]:
         raws = self.data.split(b"\n")
         if not raws[-1]:
             raws.pop()
-        for line, raw in enumerate(raws, self.line):
-            if not self.keep_blank and not raw.strip(_BLANK_BYTES):
-                continue
-            if shard.count == 1 or (number - first_record) % shard.count == shard.index - 1:
-                yield Line(Place(self.source, line, number), raw)
-            number += 1
+        return raws
 
     def count_records(self) -> int:
         """How many records the block holds, shards aside."""
-        lines = self.data.count(b"\n")
-        open_end = bool(self.data) and not self.data.endswith(b"\n")
         if self.keep_blank:
-            return lines + open_end
-        return lines + open_end - self._count_blank(open_end=open_end)
-
-    def _count_blank(self, *, open_end: bool) -> int:
-        # The pattern is slow, a blank line rare: first see whether one can be there at all.
-        data = self.data
-        if data[:1] not in (b"\n", b" ", b"\t", b"\r") and not any(
-            start in data for start in _BLANK_STARTS
-        ):
-            return 0
-        return len(_BLANK.findall(data)) - (not open_end)
+            return _count_lines(self.data)
+        return sum(bool(raw.strip(_BLANK_BYTES)) for raw in self._split())
 
     def count_lines(self) -> int:
         """How many physical lines the block holds."""
         return self.data.count(b"\n")
+
+
+def _count_lines(data: bytes) -> int:
+    return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
+
+
+def _has_no_blank(data: bytes) -> bool:
+    """Whether each line begins with a brace; to look at each line is slow."""
+    return data.count(b"\n{") + data.startswith(b"{") == _count_lines(data)
 
 
 def chomp(raw: bytes) -> bytes:
@@ -168,7 +178,7 @@ def read_blocks(
         name = "<stdin>" if path == STDIN else path
         line = 1
         for data, pause in _read_file(path, name, meter, block_size):
-            block = Block(name, data, line, record, pause, keep_blank)
+            block = Block(name, data, line, record, pause, keep_blank or _has_no_blank(data))
             yield block
             line += block.count_lines()
             record += block.count_records()

@@ -18,8 +18,8 @@ Record = dict[str, Any]
 
 # orjson turns integers from 2**64 into floats; 19 digits in a row, not after a point, may be one.
 _LONG_NUMBER = re.compile(rb"(?<![\d.])\d{19,}")
-# The pattern is slow and such numbers rare: first see whether any digits can be one.
 _EQUAL_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 _NOT_FINITE = "a number is not finite, and JSON cannot hold it"
 _NAMES = {
     dict: "object",
@@ -40,16 +40,39 @@ def loads(line: bytes) -> Record:
     Raises:
         RecordError: not UTF-8, not JSON, or not an object.
     """
+    if not has_long_number(line):
+        return loads_short(line)
+    # The standard library lets pass what is no JSON, so orjson has to agree to all but the digits.
+    loads_short(_LONG_NUMBER.sub(_shorten, line))
     try:
-        if b"0" * 19 in line.translate(_EQUAL_DIGITS) and _LONG_NUMBER.search(line):
-            record = _loads_exactly(line)
-        else:
-            record = orjson.loads(line)
+        record: Record = json.loads(line)
     except (ValueError, RecursionError) as error:
+        raise RecordError(_explain(line, error)) from None
+    return record
+
+
+def loads_short(line: bytes) -> Record:
+    """`loads` where `has_long_number` has said no, for instance of a whole block of lines."""
+    try:
+        record = orjson.loads(line)
+    except ValueError as error:
         raise RecordError(_explain(line, error)) from None
     if type(record) is not dict:
         raise RecordError(f"a record must be an object, got {name_of(record)}")
     return record
+
+
+def has_long_number(data: bytes) -> bool:
+    """Whether there may be an integer beyond 64 bits in the data."""
+    # The pattern is slow and such numbers rare: first see whether any digits can be one.
+    digits = data.translate(_EQUAL_DIGITS)
+    return b"0" * 19 in digits and _LONG_NUMBER.search(data) is not None
+
+
+def _shorten(digits: re.Match[bytes]) -> bytes:
+    """A number that orjson can hold; four digits at least, they may belong to an escape \\uXXXX."""
+    length = len(digits[0])
+    return b"1" * (length if length < 300 else 4)
 
 
 def dumps(record: Any) -> bytes:
@@ -60,10 +83,15 @@ def dumps(record: Any) -> bytes:
     Raises:
         RecordError: a NaN or an infinity, which JSON cannot hold; no Unicode text; too deep.
     """
+    return to_line(record)[:-1]
+
+
+def to_line(record: Any) -> bytes:
+    """`dumps` with the newline."""
     try:
-        data = orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY)
+        data = orjson.dumps(record, option=_OPTIONS)
     except orjson.JSONEncodeError:
-        return _dumps_exactly(record)
+        return _dumps_exactly(record) + b"\n"
     # orjson writes NaN and infinities as null; only where there is a null can one be hidden.
     if b"null" in data:
         _refuse_non_finite(record)
@@ -88,9 +116,9 @@ def get_text(record: Record, field: str) -> str:
     Raises:
         RecordError: it is missing or something else.
     """
-    value = get(record, field)
+    value = record.get(field)
     if type(value) is not str:
-        raise RecordError(f'"{field}" must be a string, got {name_of(value)}')
+        raise RecordError(f'"{field}" must be a string, got {name_of(get(record, field))}')
     return value
 
 
@@ -100,14 +128,12 @@ def get_tokens(record: Record, field: str) -> list[str]:
     Raises:
         RecordError: it is missing or something else.
     """
-    value = get(record, field)
+    value = record.get(field)
     if type(value) is not list:
-        raise RecordError(f'"{field}" must be a list of strings, got {name_of(value)}')
-    for item in value:
-        if type(item) is not str:
-            raise RecordError(
-                f'"{field}" must be a list of strings, got {name_of(item)} among them'
-            )
+        raise RecordError(f'"{field}" must be a list of strings, got {name_of(get(record, field))}')
+    if {*map(type, value)} - {str}:
+        other = next(item for item in value if type(item) is not str)
+        raise RecordError(f'"{field}" must be a list of strings, got {name_of(other)} among them')
     return value
 
 
@@ -132,13 +158,6 @@ def get_ids(record: Record, field: str, size: int | None = None) -> list[int]:
 def name_of(value: Any) -> str:
     """The JSON type of a value, as messages call it."""
     return _NAMES.get(type(value), type(value).__name__)
-
-
-def _loads_exactly(line: bytes) -> Any:
-    # The standard library lets pass what is no JSON, so orjson has to agree to all but the digits;
-    # four of them, since an escape `\uXXXX` may be among them.
-    orjson.loads(_LONG_NUMBER.sub(b"1111", line))
-    return json.loads(line)
 
 
 def _dumps_exactly(record: Any) -> bytes:

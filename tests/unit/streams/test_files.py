@@ -45,7 +45,9 @@ COMPRESS = {
     "xz": lzma.compress,
     "zst": zstandard.ZstdCompressor().compress,
 }
-SOUP = st.lists(st.sampled_from([b"\n", b"\r", b" ", b"\t", b"a", b"\x0b\x0c", b"\xe2\x80\xa8"]))
+SOUP = st.lists(
+    st.sampled_from([b"\n", b"{", b"\r", b" ", b"\t", b"a", b"\x0b\x0c", b"\xe2\x80\xa8"])
+)
 
 
 def write(tmp_path, data, name="f.jsonl"):

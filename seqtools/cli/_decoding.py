@@ -6,7 +6,7 @@ torch is loaded with the first record that proved valid.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +18,7 @@ from seqtools.cli._device import Compute, start_torch
 from seqtools.cli._encoding import Encoder, Item, hypotheses_fields
 from seqtools.cli._io import Session
 from seqtools.cli._options import Streams
-from seqtools.errors import FormatError, RecordError, SeqtoolsError
+from seqtools.errors import FormatError, RecordError
 from seqtools.models.description import describe
 from seqtools.streams.files import STDIN, Line, Place, chomp
 from seqtools.streams.parallel import Reject
@@ -164,7 +164,7 @@ class Engine:
         """What a search adds to the records."""
         return [
             hypotheses_fields(
-                item, hypotheses, self._encoder, search.field, attention=search.attention
+                item, hypotheses, self._encoder, search.output_field, attention=search.attention
             )
             for item, hypotheses in zip(items, found, strict=True)
         ]
@@ -185,8 +185,13 @@ class Engine:
             for one in found
         ]
         if attention:
-            crosses = attend(self.model, self.prompts(items), targets)
-            for added, item, cross in zip(fields, items, crosses, strict=True):
+            # Ids without any that is predicted may have none to feed either.
+            rows = [row for row, target in enumerate(targets) if target]
+            prompts = self.prompts([items[row] for row in rows])
+            crosses = attend(self.model, prompts, [targets[row] for row in rows]) if rows else []
+            attended = dict(zip(rows, crosses, strict=True))
+            for row, (added, item) in enumerate(zip(fields, items, strict=True)):
+                cross = attended.get(row)
                 added["attention"] = self._encoder.attention(item, item.targets, cross)
         return fields
 
@@ -237,17 +242,11 @@ class _Windows:
     def _take(self, line: Line, prepare: Prepare) -> None:
         try:
             item = prepare(line.place, line.raw, loads(chomp(line.raw)))
-        except RecordError as error:
-            self._reject(Reject(line.place, line.raw, str(error)))
-        else:
-            self.add(item)
-
-    def _reject(self, reject: Reject) -> None:
-        try:
-            self._session.reject(reject)
-        except SeqtoolsError:
-            self.flush()  # what stands before the bad record is written
-            raise
+        except RecordError as error:  # it waits for those before it, so that all keep their order
+            item = Item(line.place, line.raw, {}, [], error=str(error))
+        self.add(item)
+        if item.error is not None and self._session.streams.rejects is None:
+            self.flush()  # ends the run
 
     def add(self, item: Item) -> None:
         """Take one record; a full window is decoded."""
@@ -259,13 +258,11 @@ class _Windows:
     def flush(self) -> None:
         """Decode and write what was taken."""
         items, self._items = self._items, []
-        if not items:
-            return
-        engine = self._engine = self._engine or Engine(self._setup, self._encoder)
-        widths = np.array([item.width for item in items])
-        order = np.argsort(widths, kind="stable")
-        for rows in cut_by_size(widths, order, self._setup.batch_size, self._setup.batch_tokens):
-            self._decode(engine, [items[row] for row in rows.tolist()])
+        good = [item for item in items if item.error is None]
+        if good:
+            engine = self._engine = self._engine or Engine(self._setup, self._encoder)
+            for batch in self._batches(good):
+                self._decode(engine, batch)
         for item in items:
             if item.error is not None:
                 self._session.reject(Reject(item.place, item.raw, item.error))
@@ -274,6 +271,13 @@ class _Windows:
             self._session.write(item.record)
         self._session.output.flush()
         self._session.progress()
+
+    def _batches(self, items: list[Item]) -> Iterator[list[Item]]:
+        """Records of like length together."""
+        widths = np.array([item.width for item in items])
+        order = np.argsort(widths, kind="stable")
+        for rows in cut_by_size(widths, order, self._setup.batch_size, self._setup.batch_tokens):
+            yield [items[row] for row in rows.tolist()]
 
     def _decode(self, engine: Engine, items: list[Item]) -> None:
         """Decode a batch; where it fails, each record alone, to see which one it is."""

@@ -172,7 +172,7 @@ class Encoder:
             value["columns"] = self._source.decode(item.source)
         if cross is not None:
             value["cross"] = np.ascontiguousarray(cross, dtype=np.float32)
-        else:
+        elif rows:
             self.without_attention += 1
         return value
 

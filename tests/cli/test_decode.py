@@ -20,7 +20,8 @@ import torch
 
 from seqtools.cli.decode import cli
 from seqtools.errors import ConfigError, FormatError, InputError
-from seqtools.models.store import load_model, save_model
+from seqtools.models.store import SavedModel, build_model, load_model, model_config, save_model
+from seqtools.text.vocab import Vocabulary
 from tests.cli.helpers import command, environment, run, shell
 
 Record = dict[str, Any]
@@ -246,6 +247,25 @@ def test_attention_of_scored_records(models: Models, decode: Any) -> None:
     assert matrix == [[pytest.approx(1)]]
 
 
+def test_attention_of_scored_ids_without_any(decode: Any, tmp_path: pathlib.Path) -> None:
+    vocabularies = dict.fromkeys(["source", "target"], Vocabulary.build({"a": 1, "b": 1}))
+    model = build_model("gru", "seq2seq", {"hidden": 4}, vocabularies)
+    config = model_config(model)
+    path = tmp_path / "ids"
+    save_model(
+        str(path), SavedModel(model, "gru", "seq2seq", config, vocabularies, batching={"ids": True})
+    )
+    records: list[Record] = [
+        {"src_ids": [4], "tgt_ids": []},
+        {"src_ids": [4, 5], "tgt_ids": [4, 5, 4]},
+        {"src_ids": [4], "tgt_ids": [5]},
+    ]
+    found = decode("score", "--model", path, "--attention", records=records)
+    assert [record["n_tokens"] for record in found] == [0, 2, 0]
+    assert [record["attention"]["rows"] for record in found] == [[], ["b", "a"], []]
+    assert ["cross" in record["attention"] for record in found] == [False, True, False]
+
+
 # sampling
 
 
@@ -425,6 +445,19 @@ def test_a_record_that_gets_no_probabilities_is_a_bad_one(
         found = decode(*options, "--rejects", tmp_path / "bad", records=records)
         assert [record["tokens"] for record in found] == [["c"], ["a", "a"]]
         assert json.loads((tmp_path / "bad").read_bytes()) == records[1]
+
+
+def test_rejects_keep_the_order_of_the_input(models: Models, decode: Any, tmp_path: Any) -> None:
+    saved = load_model(models.lm)
+    with torch.no_grad():
+        saved.model.get_parameter("embedding.weight")[4] = math.nan
+    bad, good = [{"tokens": [token]} for token in saved.vocabularies["tokens"].tokens[4:6]]
+    save_model(str(tmp_path / "nan"), saved)
+    options = ("predict", "--model", tmp_path / "nan", "--rejects", tmp_path / "bad")
+    wrong: list[Record] = [{"tokens": 1}, {"tokens": 2}]
+    found = decode(*options, records=[wrong[0], bad, good, wrong[1]])
+    assert [record["tokens"] for record in found] == [good["tokens"]]
+    assert (tmp_path / "bad").read_bytes() == lines([wrong[0], bad, wrong[1]])
 
 
 def test_wrong_task_is_named(models: Models, decode: Any) -> None:

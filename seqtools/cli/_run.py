@@ -89,7 +89,8 @@ def _run(cli: click.Command) -> int:
     sys.set_int_max_str_digits(0)  # integers of any size keep their digits
     # Freed once, so much is kept by glibc's malloc from then on, instead of being given back and
     # fetched anew with every block: half the time of a filter.
-    bytes(1 << 24)
+    with contextlib.suppress(MemoryError):
+        bytes(1 << 24)
     try:
         _handle_signals(signal.SIG_DFL, _terminate)
         status = _guard(cli)

@@ -231,12 +231,16 @@ class _Windows:
     def read(self, prepare: Prepare) -> None:
         """Put all records of the session through the model."""
         streams = self._session.streams
-        for block in self._session.blocks():
-            for line in block.lines(streams.shard, streams.first_record):
-                self._session.records += 1
-                self._take(line, prepare)
-            if block.pause:  # nobody waits for what could be written already
-                self.flush()
+        try:
+            for block in self._session.blocks():
+                for line in block.lines(streams.shard, streams.first_record):
+                    self._session.records += 1
+                    self._take(line, prepare)
+                if block.pause:  # nobody waits for what could be written already
+                    self.flush()
+        except FormatError:  # of a damaged file: what came before it still counts
+            self.flush()
+            raise
         self.flush()
 
     def _take(self, line: Line, prepare: Prepare) -> None:

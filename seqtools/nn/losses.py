@@ -113,11 +113,13 @@ def _sums(
     """Sums of objective and nll, and the gradients asked for (of hidden, weight, bias).
 
     With logits l, target t and smoothing e: objective = logsumexp(l) - (1-e) l_t - e/V sum(l), and
-    its gradient in l is softmax(l) - (1-e) onehot(t) - e/V. What has e/V needs no logits.
+    its gradient in l is softmax(l) - (1-e) onehot(t) - e/V. What has e/V needs no logits. The rest
+    is nll + e l_t, where the nll of each position is taken from logits below their highest: no
+    large sums are subtracted, and it is never negative.
     """
     wide = torch.promote_types(dtype, torch.float32)
     on_target = 1.0 - label_smoothing
-    log_partition, target_logits = hidden.new_zeros((2,), dtype=wide)
+    nll, target_logits = (hidden.new_zeros((), dtype=wide) for _ in range(2))
     d_hidden = torch.empty_like(hidden) if needed[0] else None
     d_weight = torch.zeros_like(weight) if needed[1] else None
     d_bias = torch.zeros_like(bias) if needed[2] and bias is not None else None
@@ -128,9 +130,10 @@ def _sums(
         for rows, logits in _chunks(narrow_hidden, narrow_weight, bias, dtype):
             index = targets[rows, None]
             highest = logits.amax(1, keepdim=True)
-            target_logits += logits.gather(1, index).sum()
-            partition = logits.sub_(highest).exp_().sum(1, keepdim=True)
-            log_partition += (partition.log() + highest).sum()
+            below = logits.sub_(highest).gather(1, index)
+            target_logits += (below + highest).sum()
+            partition = logits.exp_().sum(1, keepdim=True)
+            nll += (partition.log() - below).sum()
             if not any(needed):
                 continue
             d_logits = logits.div_(partition)
@@ -144,11 +147,11 @@ def _sums(
                 d_weight.addmm_(d_logits.T, narrow_hidden[rows])
             elif d_weight is not None:
                 d_weight += d_logits.T @ narrow_hidden[rows]
-        objective = nll = log_partition - target_logits
+        objective = nll.clone()
         if label_smoothing:
             uniform = _smooth(hidden, weight, bias, label_smoothing, gradients)
-            objective = log_partition - on_target * target_logits - uniform
-    return objective, nll.clone(), gradients
+            objective += label_smoothing * target_logits - uniform
+    return objective, nll, gradients
 
 
 def _smooth(

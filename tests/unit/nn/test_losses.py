@@ -57,6 +57,17 @@ def test_equals_torch(monkeypatch, smoothing, with_bias, chunk):
     assert not again.objective.requires_grad
 
 
+def test_a_loss_near_zero_keeps_its_digits():
+    # Logits of 200 where the target is 8 above the others: sums of logits would be 1.6 million.
+    rows, size = 8192, 4
+    targets = torch.arange(rows) % size
+    logits = torch.full((rows, size), 192.0).scatter_(1, targets[:, None], 200.0)
+    nll = linear_cross_entropy(logits, torch.eye(size), None, targets).nll.item()
+    assert nll == pytest.approx(rows * math.log1p(3 * math.exp(-8)), rel=1e-4)
+    sure = linear_cross_entropy(logits * 9, torch.eye(size), None, targets).nll.item()
+    assert 0 <= sure < 1e-6
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_gradcheck(smoothing):
     *inputs, targets = _inputs()

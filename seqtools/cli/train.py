@@ -82,9 +82,10 @@ def _train(
     from seqtools.cli._train_run import Runner
     from seqtools.models.store import SavedModel, build_model, model_config
 
-    torch.manual_seed(run.seed)  # of dropout; the first weights have their own
+    seed = run.seed % 2**64  # more than torch's generators take
+    torch.manual_seed(seed)  # of dropout; the first weights have their own
     options = make_config(model, optim)
-    network = build_model(kind, header.task, options, header.vocabularies, seed=run.seed)
+    network = build_model(kind, header.task, options, header.vocabularies, seed=seed)
     saved = SavedModel(
         model=network.to(device),
         architecture=kind,

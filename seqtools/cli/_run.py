@@ -86,7 +86,6 @@ def main(cli: click.Command) -> NoReturn:
 def _run(cli: click.Command) -> int:
     _fill_descriptors()
     sys.stdout = io.TextIOWrapper(_Stdout(), "utf-8", "surrogateescape", write_through=True)
-    sys.set_int_max_str_digits(0)  # integers of any size keep their digits
     # Freed once, so much is kept by glibc's malloc from then on, instead of being given back and
     # fetched anew with every block: half the time of a filter.
     with contextlib.suppress(MemoryError):

@@ -20,6 +20,7 @@ Record = dict[str, Any]
 _LONG_NUMBER = re.compile(rb"(?<![\d.])\d{19,}")
 _EQUAL_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+_MOST_DIGITS = 4300  # Python's own limit
 _NOT_FINITE = "a number is not finite, and JSON cannot hold it"
 _NAMES = {
     dict: "object",
@@ -29,6 +30,7 @@ _NAMES = {
     int: "number",
     float: "number",
     type(None): "null",
+    orjson.Fragment: "number",
 }
 
 
@@ -45,7 +47,7 @@ def loads(line: bytes) -> Record:
     # The standard library lets pass what is no JSON, so orjson has to agree to all but the digits.
     loads_short(_LONG_NUMBER.sub(_shorten, line))
     try:
-        record: Record = json.loads(line)
+        record: Record = json.loads(line, parse_int=_integer)
     except (ValueError, RecursionError) as error:
         raise RecordError(_explain(line, error)) from None
     return record
@@ -73,6 +75,11 @@ def _shorten(digits: re.Match[bytes]) -> bytes:
     """A number that orjson can hold; four digits at least, they may belong to an escape \\uXXXX."""
     length = len(digits[0])
     return b"1" * (length if length < 300 else 4)
+
+
+def _integer(digits: str) -> Any:
+    """An integer, or what is only written again: of more digits, making one takes too long."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else orjson.Fragment(digits)
 
 
 def dumps(record: Any) -> bytes:
@@ -177,6 +184,8 @@ def _dumps_exactly(record: Any) -> bytes:
 
 def _plain(value: Any) -> Any:
     """A numpy value as plain Python, a float32 as the float that is written as short."""
+    if type(value) is orjson.Fragment:
+        raise RecordError(f"an integer of more than {_MOST_DIGITS} digits beside other long ones")
     _refuse_non_finite(value)
     contiguous = value.copy()
     return orjson.loads(orjson.dumps(contiguous, option=orjson.OPT_SERIALIZE_NUMPY))

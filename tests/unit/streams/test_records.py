@@ -71,6 +71,18 @@ def test_long_digits_in_strings_and_fractions_stay_what_they_are(text):
     assert loads(b'{"a":%s}' % text.encode()) == {"a": json.loads(text)}
 
 
+@pytest.mark.parametrize("form", [b'{"id":%s,"t":"a"}', b'{"id":[-%s],"t":"a"}'])
+def test_a_million_digits_pass_in_no_time(form):
+    line = form % (b"123456789" * 111_111)
+    record = loads(line)
+    assert name_of(loads(form % (b"1" * 5000))["t"]) == "string"
+    assert dumps({**record, "more": np.float32(0.1)}) == line[:-1] + b',"more":0.1}'
+    with pytest.raises(RecordError, match='"id" must be a string, got'):
+        get_text(record, "id")
+    with pytest.raises(RecordError, match="more than 4300 digits beside other long ones"):
+        dumps({**record, "more": 2**64})
+
+
 def test_an_escape_may_stand_before_long_digits():
     assert loads(b'{"a":"\\u00e91234567890123456789"}') == {"a": "\u00e91234567890123456789"}
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from seqtools.cli._options import POSITIVE, Streams, seed_option, stream_options
+from seqtools.cli._options import POSITIVE, collect, seed_option, stream_options
 
 if TYPE_CHECKING:
     from seqtools.batching.corpus import Options
@@ -21,6 +20,10 @@ class OffsetType(click.ParamType[int | Literal["random"]]):
     """A number from 0, or `random`."""
 
     name = "N|random"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """What the help shows: the name, whose case matters."""
+        return self.name
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -48,6 +51,10 @@ class Cutting:
     pad_side: str
     pad_to: int
     seed: int
+
+    def __post_init__(self) -> None:
+        if self.truncate is not None and self.max_length is None:
+            raise click.UsageError("--truncate needs --max-length N.")
 
     def options(self) -> Options:
         """The same for the library."""
@@ -95,15 +102,5 @@ _CUTTING = (
 
 
 def cutting_options(function: F) -> F:
-    """Give a kind its streams and a `Cutting` as first arguments."""
-
-    @functools.wraps(function)
-    def wrapper(streams: Streams, *args: Any, **values: Any) -> Any:
-        cutting = Cutting(**{field.name: values.pop(field.name) for field in fields(Cutting)})
-        if cutting.truncate is not None and cutting.max_length is None:
-            raise click.UsageError("--truncate needs --max-length N.")
-        return function(streams, cutting, *args, **values)
-
-    for option in reversed(_CUTTING):
-        wrapper = option(wrapper)
-    return stream_options()(wrapper)  # type: ignore[return-value]
+    """Give a kind its streams, and how records become batches as its argument `cutting`."""
+    return collect(Cutting, "cutting", _CUTTING)(stream_options()(function))

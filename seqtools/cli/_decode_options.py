@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from seqtools.cli._device import Compute, compute_options
-from seqtools.cli._options import POSITIVE
+from seqtools.cli._options import POSITIVE, collect
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,12 +38,12 @@ class Search:
     Attributes:
         max_length: tokens produced at most, the end included; None for the task's default.
         attention: write it.
-        field: the output is written to `FIELD_tokens`.
+        output_field: the output is written to `FIELD_tokens`.
     """
 
     max_length: int | None
     attention: bool
-    field: str
+    output_field: str
 
 
 model_option = click.option(
@@ -55,33 +54,26 @@ attention_option = click.option(
 )
 
 
+_BATCHES = (
+    click.option(
+        "--batch-size", type=POSITIVE, default=64, show_default=True,
+        help="Records decoded together; same output.",
+    ),
+    click.option(
+        "--batch-tokens", type=POSITIVE, help="Records x longest input at most; same output."
+    ),
+)  # fmt: skip
+
+
 def setup_options(function: F) -> F:
-    """Give a command batch sizes and a device: with its --model, a `Setup` named `setup`."""
-    options = [
-        click.option(
-            "--batch-size", type=POSITIVE, default=64, show_default=True,
-            help="Records decoded together; same output.",
-        ),
-        click.option(
-            "--batch-tokens", type=POSITIVE, help="Records x longest input at most; same output."
-        ),
-    ]  # fmt: skip
-
-    @functools.wraps(function)
-    def wrapper(*args: Any, **values: Any) -> Any:
-        names = ("model", "batch_size", "batch_tokens", "compute")
-        setup = Setup(**{name: values.pop(name) for name in names})
-        return function(*args, setup=setup, **values)
-
-    wrapper = compute_options(wrapper)
-    for option in reversed(options):
-        wrapper = option(wrapper)
-    return wrapper  # type: ignore[return-value]
+    """Give a command, with its `--model`, batch sizes and a device, as its argument `setup`."""
+    return compute_options(collect(Setup, "setup", _BATCHES)(function))
 
 
-def search_options(function: F) -> F:
-    """Give a command what all searches share, as a `Search` named `search`."""
-    options = [
+search_options = collect(
+    Search,
+    "search",
+    (
         click.option(
             "--max-length", type=POSITIVE,
             help="Tokens produced at most, </s> counted; default: twice the source + 10, lm 100.",
@@ -91,15 +83,6 @@ def search_options(function: F) -> F:
             "--output-field", default="output", show_default=True, metavar="NAME",
             help="Write NAME_tokens (for text: tokens).",
         ),
-    ]  # fmt: skip
-
-    @functools.wraps(function)
-    def wrapper(*args: Any, **values: Any) -> Any:
-        search = Search(
-            values.pop("max_length"), values.pop("attention"), values.pop("output_field")
-        )
-        return function(*args, search=search, **values)
-
-    for option in reversed(options):
-        wrapper = option(wrapper)
-    return wrapper  # type: ignore[return-value]
+    ),
+)  # fmt: skip
+"""Give a command what all searches share, as its argument `search`."""

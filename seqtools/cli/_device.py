@@ -5,28 +5,29 @@ Nothing here imports torch before `start_torch` is called.
 
 from __future__ import annotations
 
-import functools
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from seqtools.cli._options import POSITIVE
+from seqtools.cli._options import POSITIVE, collect
 from seqtools.errors import ConfigError
 
 if TYPE_CHECKING:
     import torch
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class DeviceType(click.ParamType[str]):
     """`cpu`, `cuda`, `cuda:N` or `auto`."""
 
     name = "cpu|cuda|cuda:N|auto"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """What the help shows: the name, whose case matters."""
+        return self.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check the form alone; whether the device is there is known when torch is loaded."""
@@ -50,9 +51,10 @@ class Compute:
     precision: str = "float32"
 
 
-def compute_options(function: F) -> F:
-    """Give a command `--device`, `--threads` and `--precision`, as a `Compute` named `compute`."""
-    options = [
+compute_options = collect(
+    Compute,
+    "compute",
+    (
         click.option(
             "--device", type=DeviceType(), default="auto", show_default=True,
             help="auto takes a GPU where there is one.",
@@ -64,17 +66,9 @@ def compute_options(function: F) -> F:
             "--precision", type=click.Choice(["float32", "bf16"]), default="float32",
             show_default=True, help="bf16: faster products, less exact; weights stay float32.",
         ),
-    ]  # fmt: skip
-
-    @functools.wraps(function)
-    def wrapper(*args: Any, **values: Any) -> Any:
-        names = ("device", "threads", "precision")
-        compute = Compute(**{name: values.pop(name) for name in names})
-        return function(*args, compute=compute, **values)
-
-    for option in reversed(options):
-        wrapper = option(wrapper)
-    return wrapper  # type: ignore[return-value]
+    ),
+)  # fmt: skip
+"""Give a command `--device`, `--threads` and `--precision`, as its argument `compute`."""
 
 
 def start_torch(compute: Compute, *, tf32: bool = False) -> torch.device:

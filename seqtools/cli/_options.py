@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import click
@@ -18,6 +18,7 @@ from seqtools.cli._run import show_version
 from seqtools.streams.files import STDIN, WHOLE, Shard
 
 F = TypeVar("F", bound=Callable[..., Any])
+Option = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +129,16 @@ class NamesType(click.ParamType[tuple[str, ...]]):
         return names
 
 
-POSITIVE = click.IntRange(min=1)
-NON_NEGATIVE = click.IntRange(min=0)
+class WholeNumber(click.IntRange):
+    """An integer within bounds, which the help calls N."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """What the help shows."""
+        return "N"
+
+
+POSITIVE = WholeNumber(min=1)
+NON_NEGATIVE = WholeNumber(min=0)
 PROBABILITY = FiniteFloat(0, 1)
 
 seed_option = click.option(
@@ -184,11 +193,35 @@ def group(name: str, help_text: str) -> Callable[[Callable[[], None]], click.Gro
     return decorate
 
 
+def collect(kind: type[Any], keyword: str, options: Sequence[Option]) -> Callable[[F], F]:
+    """Give a command `options`; their values arrive as one `kind`, its argument `keyword`.
+
+    Args:
+        kind: a dataclass whose fields are called as the options are; those that this command does
+            not have keep their defaults, and `__post_init__` may refuse what does not go together.
+        keyword: name of the command's argument.
+        options: in the order of the help.
+    """
+    names = [field.name for field in fields(kind)]
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **values: Any) -> Any:
+            mine = {name: values.pop(name) for name in names if name in values}
+            return function(*args, **{keyword: kind(**mine)}, **values)
+
+        for option in reversed(options):
+            wrapper = option(wrapper)
+        return wrapper  # type: ignore[return-value]
+
+    return decorate
+
+
 def stream_options(
     *, rejects: bool = True, shard: bool = True, jobs: bool = False
 ) -> Callable[[F], F]:
     """Give a command FILES, `-o` and what goes with them, as a `Streams` first argument."""
-    options: list[Callable[[Any], Any]] = [output_option]
+    options: list[Option] = [output_option]
     if rejects:
         options += _REJECT_OPTIONS
     if shard:
@@ -212,8 +245,8 @@ def stream_options(
             )
             if streams.max_rejects is not None and streams.rejects is None:
                 raise click.UsageError("--max-rejects needs --rejects FILE.")
-            if streams.rejects is not None and streams.rejects == streams.output:
-                raise click.UsageError("-o and --rejects name the same file.")
+            if streams.rejects is not None and streams.rejects == (streams.output or STDIN):
+                raise click.UsageError("Output and --rejects go to the same place.")
             return function(streams, *args, **values)
 
         for option in reversed(options):

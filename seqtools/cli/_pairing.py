@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from seqtools.cli._io import Session
-from seqtools.cli._options import stream_options
+from seqtools.cli._options import collect, stream_options
 from seqtools.streams.files import STDIN, check_inputs
 
 if TYPE_CHECKING:
@@ -35,64 +34,68 @@ _OPTIONS = (
     ),
     click.option("--by", metavar="FIELD", help="Join with --reference-file by FIELD, as in id."),
     click.option("--text", is_flag=True, help="Input and --reference-file are plain lines."),
-    click.option("--lowercase", is_flag=True, help="Compare without case."),
 )
+lowercase_option = click.option("--lowercase", is_flag=True, help="Compare without case.")
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Where hypotheses and references come from: fields, and files for the references."""
+    """Where hypotheses and references come from; see the options of the same names."""
 
-    hypothesis: str
-    references: tuple[str, ...]
-    files: tuple[str, ...]
+    hypothesis: str | None
+    reference: tuple[str, ...]
+    reference_file: tuple[str, ...]
     by: str | None
     text: bool
 
+    def __post_init__(self) -> None:
+        if self.text and (self.hypothesis or self.reference or self.by):
+            raise click.UsageError("--text takes no --hypothesis, --reference or --by.")
+        if (self.text or self.by) and not self.reference_file:
+            option = "--text" if self.text else "--by"
+            raise click.UsageError(f"{option} needs --reference-file FILE.")
+        if not self.text and not (self.hypothesis and self.reference):
+            missing = "--reference" if self.hypothesis else "--hypothesis"
+            raise click.UsageError(f"{missing} FIELD is needed (or --text, for plain lines).")
+
 
 def pair_options(function: F) -> F:
-    """Give a kind its streams as first argument, and a `pairing`."""
-    inner = stream_options(shard=False)(function)
-
-    @functools.wraps(inner)
-    def wrapper(**values: Any) -> Any:
-        pairing = _pairing(
-            values["files"] or (STDIN,),
-            hypothesis=values.pop("hypothesis"),
-            references=values.pop("reference"),
-            files=values.pop("reference_file"),
-            by=values.pop("by"),
-            text=values.pop("text"),
-        )
-        return inner(pairing=pairing, **values)
-
-    for option in reversed(_OPTIONS):
-        wrapper = option(wrapper)
-    return wrapper  # type: ignore[return-value]
+    """Give a kind its streams, `--lowercase`, and as `pairing` where the pairs are."""
+    wrapper = lowercase_option(stream_options(shard=False)(function))
+    return collect(Pairing, "pairing", _OPTIONS)(wrapper)
 
 
 def read_pairs(session: Session, pairing: Pairing) -> Iterator[tuple[str, Texts]]:
-    """Every hypothesis with its references."""
-    from seqtools.evaluation.pairs import ByKey, InOrder, get_key, get_string, parse_line
-    from seqtools.streams.records import loads
+    """Every hypothesis with its references.
 
-    by, parse = pairing.by, parse_line if pairing.text else loads
+    Raises:
+        ConfigError: a file with references cannot be opened.
+    """
+    from seqtools.evaluation.pairs import ByKey, InOrder, get_key, get_string
+    from seqtools.streams.records import loads
+    from seqtools.text.convert import read_text
+
+    if [*session.streams.files, *pairing.reference_file].count(STDIN) > 1:
+        raise click.UsageError("Only one of the files can be standard input.")
+    check_inputs(pairing.reference_file)
+    by, parse = pairing.by, read_text if pairing.text else loads
+    output, answers = pairing.hypothesis or "text", pairing.reference or ("text",)
 
     def key(record: Record) -> Key:
         return get_key(record, by) if by else ""
 
     def hypothesis(record: Record) -> tuple[Key, str, Texts]:
-        inline = [] if pairing.files else references(record)
-        return key(record), get_string(record, pairing.hypothesis), inline
+        inline = [] if pairing.reference_file else references(record)
+        return key(record), get_string(record, output), inline
 
     def references(record: Record) -> Texts:
-        return [get_string(record, field) for field in pairing.references]
+        return [get_string(record, field) for field in answers]
 
     sources: list[ByKey | InOrder] = [
         ByKey(path, by, lambda record: (key(record), references(record)))
         if by
         else InOrder(path, references, parse=parse, keep_blank=pairing.text)
-        for path in pairing.files
+        for path in pairing.reference_file
     ]
     for place, (own, text, inline) in session.read(
         hypothesis, parse=parse, keep_blank=pairing.text
@@ -102,28 +105,3 @@ def read_pairs(session: Session, pairing: Pairing) -> Iterator[tuple[str, Texts]
     if not (by and session.rejected):  # a reference may belong to a rejected record
         for source in sources:
             source.finish(session.records)
-
-
-def _pairing(
-    inputs: tuple[str, ...],
-    *,
-    hypothesis: str | None,
-    references: tuple[str, ...],
-    files: tuple[str, ...],
-    by: str | None,
-    text: bool,
-) -> Pairing:
-    """The options as far as they make sense together."""
-    if text and (hypothesis or references or by):
-        raise click.UsageError("--text takes no --hypothesis, --reference or --by.")
-    if (text or by) and not files:
-        raise click.UsageError(f"--{'text' if text else 'by'} needs --reference-file FILE.")
-    if [*inputs, *files].count(STDIN) > 1:
-        raise click.UsageError("Only one of the files can be standard input.")
-    if text:
-        hypothesis, references = "text", ("text",)
-    if hypothesis is None or not references:
-        missing = "--hypothesis" if hypothesis is None else "--reference"
-        raise click.UsageError(f"{missing} FIELD is needed (or --text, for plain lines).")
-    check_inputs(files)
-    return Pairing(hypothesis, references, files, by, text)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +14,8 @@ from seqtools.cli._options import (
     POSITIVE,
     PROBABILITY,
     FiniteFloat,
+    Option,
+    collect,
     debug_option,
     files_argument,
     quiet_option,
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from seqtools.batching.stream import Header
     from seqtools.training.loop import Settings
 
-F = TypeVar("F", bound=Callable[..., Any])
-Option = Callable[[Any], Any]
-
 ATTENTIONS = (
     "none", "dot", "scaled-dot", "general", "additive", "concat", "tanh-sum", "location",
 )  # fmt: skip
@@ -42,6 +39,10 @@ class DurationType(click.ParamType[float]):
     """Seconds, or a number with the suffix s, m or h."""
 
     name = "SECONDS|Nm|Nh"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """What the help shows: the name, whose case matters."""
+        return self.name
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -216,21 +217,21 @@ _RUN: tuple[Option, ...] = (
         "--valid", metavar="FILE", help="Batches to validate on, made with the same vocabularies."
     ),
     click.option(
-        "--valid-every", type=POSITIVE, metavar="N",
+        "--valid-every", type=POSITIVE,
         help="Validate every N steps too, not only after each epoch and at the end.",
     ),
     click.option(
-        "--patience", type=POSITIVE, metavar="N",
+        "--patience", type=POSITIVE,
         help="End after N validations in a row without a new best.",
     ),
     click.option(
-        "--epochs", type=POSITIVE, metavar="N",
+        "--epochs", type=POSITIVE,
         help="Read a FILE of one epoch N times; end a longer stream after N epochs.",
     ),
-    click.option("--max-steps", type=POSITIVE, metavar="N", help="End after N steps."),
+    click.option("--max-steps", type=POSITIVE, help="End after N steps."),
     click.option("--max-time", type=DurationType(), help="End after this time."),
     click.option(
-        "--log-every", type=POSITIVE, default=50, show_default=True, metavar="N",
+        "--log-every", type=POSITIVE, default=50, show_default=True,
         help="Steps that one metric record averages over.",
     ),
     seed_option,
@@ -241,26 +242,9 @@ _RUN: tuple[Option, ...] = (
 )  # fmt: skip
 
 
-def _collect(kind: type[Any], keyword: str, options: tuple[Option, ...]) -> Callable[[F], F]:
-    """Give a command `options`; their values arrive as one `kind` under `keyword`."""
-    names = [field.name for field in dataclasses.fields(kind)]
-
-    def decorate(function: F) -> F:
-        @functools.wraps(function)
-        def wrapper(*args: Any, **values: Any) -> Any:
-            mine = {name: values.pop(name) for name in names if name in values}
-            return function(*args, **{keyword: kind(**mine)}, **values)
-
-        for option in reversed(options):
-            wrapper = option(wrapper)
-        return wrapper  # type: ignore[return-value]
-
-    return decorate
-
-
-model_options = _collect(ModelOptions, "model", _MODEL)
-optim_options = _collect(OptimOptions, "optim", _OPTIM)
-run_options = _collect(RunOptions, "run", _RUN)
+model_options = collect(ModelOptions, "model", _MODEL)
+optim_options = collect(OptimOptions, "optim", _OPTIM)
+run_options = collect(RunOptions, "run", _RUN)
 
 
 def check_options(model: ModelOptions, optim: OptimOptions, run: RunOptions) -> None:

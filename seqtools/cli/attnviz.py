@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +12,15 @@ import click
 
 from seqtools.cli import _run
 from seqtools.cli._io import Session
-from seqtools.cli._options import POSITIVE, Streams, example, group, stream_options
+from seqtools.cli._options import (
+    POSITIVE,
+    Streams,
+    WholeNumber,
+    collect,
+    example,
+    group,
+    stream_options,
+)
 from seqtools.streams.files import STDIN
 
 if TYPE_CHECKING:
@@ -61,18 +68,8 @@ class Choice:
 
 
 def picture_options(function: F) -> F:
-    """Give a kind its streams as first argument, and a `choice`."""
-    inner = stream_options()(function)
-
-    @functools.wraps(inner)
-    def wrapper(**values: Any) -> Any:
-        names = [field.name for field in dataclasses.fields(Choice)]
-        choice = Choice(**{name: values.pop(name) for name in names})
-        return inner(choice=choice, **values)
-
-    for option in reversed(_OPTIONS):
-        wrapper = option(wrapper)
-    return wrapper  # type: ignore[return-value]
+    """Give a kind its streams, and what is to be drawn as its argument `choice`."""
+    return collect(Choice, "choice", _OPTIONS)(stream_options()(function))
 
 
 @group(
@@ -87,7 +84,7 @@ def cli() -> None:
 @cli.command(epilog=example(*_RECORD, "  | seq-attnviz terminal --numbers"))
 @click.option("--numbers", is_flag=True, help="Write weights into the cells, in percent.")
 @click.option(
-    "--width", type=click.IntRange(30), help="Cells in a line.  [default: the terminal's, or 80]"
+    "--width", type=WholeNumber(30), help="Cells in a line.  [default: the terminal's, or 80]"
 )
 @picture_options
 def terminal(streams: Streams, choice: Choice, width: int | None, *, numbers: bool) -> None:

@@ -26,7 +26,6 @@ def cli() -> None:
         "seq-batch lm --vocab chars.vocab --steps 64 --epochs 2 chars.jsonl > batches.jsonl",
     )
 )
-@cutting_options
 @click.option("--vocab", required=True, metavar="FILE", help="Vocabulary.")
 @click.option(
     "--sampling", type=click.Choice(["random", "sequential", "records"]), default="random",
@@ -40,6 +39,7 @@ def cli() -> None:
     help="Where the first window starts, below --steps; random draws it each epoch. Default:"
     " random for windows in random order, else 0.",
 )  # fmt: skip
+@cutting_options
 def lm(
     streams: Streams,
     cutting: Cutting,
@@ -72,10 +72,10 @@ def lm(
         "seq-batch seq2seq --source-vocab src.vocab --target-vocab tgt.vocab pairs.jsonl > b.jsonl",
     )
 )
-@cutting_options
 @click.option("--source-vocab", metavar="FILE", help="Vocabulary of the source side.")
 @click.option("--target-vocab", metavar="FILE", help="Vocabulary of the target side.")
 @click.option("--vocab", metavar="FILE", help="One vocabulary for both sides.")
+@cutting_options
 def seq2seq(
     streams: Streams,
     cutting: Cutting,

@@ -9,7 +9,7 @@ import click
 
 from seqtools.cli import _run
 from seqtools.cli._io import Session
-from seqtools.cli._options import Streams, example, group, stream_options
+from seqtools.cli._options import Streams, WholeNumber, example, group, stream_options
 from seqtools.cli._pairing import Pairing, pair_options, read_pairs
 from seqtools.errors import SeqtoolsError
 
@@ -60,7 +60,7 @@ def bleu(streams: Streams, pairing: Pairing, tokenize: str, *, lowercase: bool) 
 )
 @click.option(
     "--word-order",
-    type=click.IntRange(0, 2),
+    type=WholeNumber(0, 2),
     default=0,
     show_default=True,
     help="Count word n-grams up to this order too; 2 is chrF++.",

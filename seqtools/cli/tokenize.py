@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from seqtools.cli import _run
 from seqtools.cli._io import Session
-from seqtools.cli._options import Streams, example, filter_options, group
+from seqtools.cli._options import Streams, collect, example, filter_options, group
 
 if TYPE_CHECKING:
     from seqtools.text.normalize import Form
     from seqtools.text.tokenizers import Tokenizer
     from seqtools.text.tokenizers.jieba import Mode
     from seqtools.text.tokenizers.records import Tag
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _SHOWN = 10  # entries of a user dictionary named in a warning
 
@@ -36,47 +33,40 @@ class Plan:
     offsets: bool
     keep_space: bool
 
-
-def plan_options(function: F) -> F:
-    """Give a kind the options of `Plan`, as one argument of that name."""
-
-    @functools.wraps(function)
-    def wrapper(**values: Any) -> Any:
-        plan = Plan(**{name: values.pop(name) for name in Plan.__dataclass_fields__})
-        if plan.reverse:
+    def __post_init__(self) -> None:
+        if self.reverse:
             for name in ("text", "lowercase", "offsets"):
-                if getattr(plan, name):
+                if getattr(self, name):
                     raise click.UsageError(f"--{name} makes no sense with --reverse.")
-            if plan.normalize != "none":
+            if self.normalize != "none":
                 raise click.UsageError("--normalize makes no sense with --reverse.")
-        if plan.text and len(plan.field) > 1:
+        if self.text and len(self.field) > 1:
             raise click.UsageError("--text fills one --field.")
-        return function(plan=plan, **values)
-
-    for option in reversed(_PLAN_OPTIONS):
-        wrapper = option(wrapper)
-    return wrapper  # type: ignore[return-value]
 
 
-_PLAN_OPTIONS = (
-    click.option(
-        "--field", multiple=True, default=("text",), show_default=True,
-        help="A field of text, F, whose tokens become F_tokens (tokens for text); repeatable.",
-    ),
-    click.option("--text", is_flag=True, help="Read plain lines; they become the field."),
-    click.option("--reverse", is_flag=True, help="Tokens to text."),
-    click.option("--lowercase", is_flag=True, help="Tokens in lower case."),
-    click.option(
-        "--normalize", type=click.Choice(["none", "nfc", "nfkc"]), default="none",
-        show_default=True, help="Unicode normal form of the tokens.",
-    ),
-    click.option(
-        "--offsets", is_flag=True,
-        help="Add F_offsets: where each token stands in F, [start, end) in code points.",
-    ),
-    click.option(
-        "--keep-space", is_flag=True,
-        help="Keep tokens of white space, so that the tokens joined are the text.",
+plan_options = collect(
+    Plan,
+    "plan",
+    (
+        click.option(
+            "--field", multiple=True, default=("text",), show_default=True,
+            help="A field of text, F, whose tokens become F_tokens (tokens for text); repeatable.",
+        ),
+        click.option("--text", is_flag=True, help="Read plain lines; they become the field."),
+        click.option("--reverse", is_flag=True, help="Tokens to text."),
+        click.option("--lowercase", is_flag=True, help="Tokens in lower case."),
+        click.option(
+            "--normalize", type=click.Choice(["none", "nfc", "nfkc"]), default="none",
+            show_default=True, help="Unicode normal form of the tokens.",
+        ),
+        click.option(
+            "--offsets", is_flag=True,
+            help="Add F_offsets: where each token stands in F, [start, end) in code points.",
+        ),
+        click.option(
+            "--keep-space", is_flag=True,
+            help="Keep tokens of white space, so that the tokens joined are the text.",
+        ),
     ),
 )  # fmt: skip
 

@@ -42,19 +42,6 @@ def get_key(record: Record, field: str) -> Key:
     raise RecordError(f'"{field}" must be a string or a whole number, got {name_of(value)}')
 
 
-def parse_line(line: bytes) -> Record:
-    """A line of plain text as a record with the field `text`.
-
-    Raises:
-        RecordError: it is not UTF-8.
-    """
-    try:
-        return {"text": line.decode("utf-8")}
-    except UnicodeDecodeError as error:
-        byte, column = line[error.start], error.start + 1
-        raise RecordError(f"not UTF-8: byte 0x{byte:02x} at byte {column} of the line") from None
-
-
 class InOrder:
     """The n-th reference belongs to the n-th hypothesis; nothing is held in memory.
 

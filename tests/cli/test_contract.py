@@ -439,6 +439,7 @@ def test_rejects_go_to_a_device_and_need_a_name(go, row):
         (("--max-rejects", "1"), "--rejects"),
         (("--rejects", "x", "--max-rejects", "-1"), "--max-rejects"),
         (("--rejects", "x", "-o", "x"), "--rejects"),
+        (("--rejects", "-"), "--rejects"),
         (("--rejects", "missing/x"), "missing/x"),
     ):
         done = go(row, b"", *options, cwd=go.tmp_path)
@@ -580,6 +581,20 @@ def test_a_full_device_is_said(go, row):
     done = go(row, data, "-o", "/dev/full")
     assert (done.status, done.stdout) == (1, b"")
     assert one_line(done.stderr) == f"{row.program}: /dev/full: No space left on device"
+
+
+@rows(lambda row: row.filter)
+def test_what_came_before_a_damage_is_written(go, row):
+    whole = row.good(3)
+    path = go.tmp_path / "in.gz"
+    path.write_bytes(gzip.compress(whole) + gzip.compress(whole)[:-9])
+    done = go(row, b"", str(path))
+    assert done.status == 1
+    assert one_line(done.stderr) == f"{row.program}: {path}: compressed file ends too early"
+    plain = go(row, row.good(3)).stdout
+    assert done.stdout.startswith(plain)
+    if row.jobs:
+        assert go(row, b"", str(path), "--jobs", "2") == done
 
 
 # Readers and writers at the other ends

@@ -1,5 +1,7 @@
 """Options that several commands share, asked for through click."""
 
+import dataclasses
+
 import click
 import pytest
 from click.testing import CliRunner
@@ -13,6 +15,7 @@ from seqtools.cli._options import (
     NamesType,
     ShardType,
     Streams,
+    collect,
     example,
     filter_options,
     stream_options,
@@ -125,7 +128,7 @@ def test_what_a_command_is_asked_for():
     ("arguments", "said"),
     [
         (["--max-rejects", "1"], "--max-rejects needs --rejects FILE."),
-        (["--rejects", "x", "-o", "x"], "-o and --rejects name the same file."),
+        (["--rejects", "x", "-o", "x"], "Output and --rejects go to the same place."),
         (["--rejects", "x", "--max-rejects", "-1"], "'--max-rejects'"),
         (["--jobs", "0"], "'--jobs'"),
         (["--first-record", "-1"], "'--first-record'"),
@@ -178,3 +181,42 @@ def test_the_version_and_the_seed(monkeypatch):
         assert runner.invoke(cli, ["kind", *arguments]).exit_code == 0
     assert seen == [0, 7]
     assert runner.invoke(cli, ["kind", "--seed", "-1"]).exit_code == 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Sum:
+    left: int
+    right: int
+    minus: bool = False
+
+    def __post_init__(self):
+        if self.right == 13:
+            raise click.UsageError("13 brings bad luck.")
+
+
+def test_options_are_collected_into_one_value():
+    options = (click.option("--left", type=int, required=True), click.option("--right", type=int))
+    seen = []
+
+    @click.command()
+    @collect(Sum, "numbers", options)
+    @click.option("--own")
+    def run(own, numbers):
+        seen.append((own, numbers))
+
+    done = CliRunner().invoke(run, ["--left", "1", "--own", "x"])
+    assert (done.exit_code, seen) == (0, [("x", Sum(1, None, minus=False))])
+    done = CliRunner().invoke(run, ["--left", "1", "--right", "13"])
+    assert done.exit_code == 2
+    assert "bad luck" in done.output
+    text = CliRunner().invoke(run, ["--help"]).output
+    assert text.index("--left") < text.index("--right") < text.index("--own")
+
+
+def test_the_help_says_what_is_typed():
+    from seqtools.cli import batch, train
+
+    text = CliRunner().invoke(train.cli, ["rnn", "--help"]).output
+    for words in ("--device cpu|cuda|cuda:N|auto", "--max-time SECONDS|Nm|Nh", "--layers N "):
+        assert words in text
+    assert "--offset N|random" in CliRunner().invoke(batch.cli, ["lm", "--help"]).output

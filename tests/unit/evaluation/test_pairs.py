@@ -5,9 +5,10 @@ import pathlib
 import pytest
 
 from seqtools.errors import InputError, RecordError
-from seqtools.evaluation.pairs import ByKey, InOrder, get_key, get_string, parse_line
+from seqtools.evaluation.pairs import ByKey, InOrder, get_key, get_string
 from seqtools.streams.files import Place
 from seqtools.streams.records import Record
+from seqtools.text.convert import read_text
 
 
 def place(number: int) -> Place:
@@ -45,12 +46,6 @@ def test_keys() -> None:
             get_key({"id": bad}, "id")
 
 
-def test_plain_lines() -> None:
-    assert parse_line("ä\u2028b".encode()) == {"text": "ä\u2028b"}
-    with pytest.raises(RecordError, match="not UTF-8: byte 0xe9 at byte 2 of the line"):
-        parse_line(b"a\xe9")
-
-
 def test_in_order(tmp_path: pathlib.Path) -> None:
     references = InOrder(file(tmp_path, '{"t":"a"}\n\n{"t":"b"}\n{"t":"c"}'), text_of)
     assert references.find(place(1)) == ["a"]
@@ -70,7 +65,7 @@ def test_in_order_too_few(tmp_path: pathlib.Path) -> None:
 def test_in_order_too_many(tmp_path: pathlib.Path) -> None:
     path = file(tmp_path, "a\n\n\n")
     references = InOrder(
-        path, lambda record: [get_string(record, "text")], parse=parse_line, keep_blank=True
+        path, lambda record: [get_string(record, "text")], parse=read_text, keep_blank=True
     )
     assert references.find(place(1)) == ["a"]
     assert references.find(place(2)) == [""]

@@ -16,7 +16,8 @@ import numpy as np
 
 from seqtools.batching.padding import Ids, Sizes, gather
 from seqtools.batching.stream import IGNORED, Batch, Header
-from seqtools.errors import RecordError
+from seqtools.errors import ConfigError, RecordError
+from seqtools.lazy import unknown
 from seqtools.streams.records import Record, dumps, get_ids, get_tokens, loads
 from seqtools.text.vocab import Vocabulary
 
@@ -39,6 +40,8 @@ class Options:
         pad_left: put the padding before the ids.
         pad_to: columns at least.
         seed: of all random choices.
+
+    Raises ConfigError for an unknown way to truncate.
     """
 
     ids: bool = False
@@ -51,6 +54,10 @@ class Options:
     pad_left: bool = False
     pad_to: int = 0
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.truncate not in TRUNCATIONS:
+            raise ConfigError(unknown(self.truncate, TRUNCATIONS, "way to truncate"))
 
 
 @dataclass

@@ -22,7 +22,6 @@ Architecture: TypeAlias = Literal["rnn", "lstm", "gru"]
 # One tensor (B, L * D, H) for rnn and gru; two, hidden and cell, for lstm. Rows first.
 RecurrentState: TypeAlias = tuple[Tensor, ...]
 
-GATES = {"rnn": 1, "lstm": 4, "gru": 3}
 STATES = {"rnn": 1, "lstm": 2, "gru": 1}
 MERGES = ("concat", "sum", "mean")
 NONLINEARITIES = ("tanh", "relu")
@@ -175,7 +174,7 @@ def layer(architecture: str, size: int, hidden: int, nonlinearity: str) -> nn.RN
 
 def _check_names(architecture: str, merge: str, nonlinearity: str) -> None:
     choices = (
-        ("architecture", architecture, tuple(GATES)),
+        ("architecture", architecture, tuple(STATES)),
         ("merge", merge, MERGES),
         ("nonlinearity", nonlinearity, NONLINEARITIES),
     )

@@ -21,7 +21,8 @@ from typing import cast
 import torch
 from torch import nn
 
-from seqtools.errors import SeqtoolsError
+from seqtools.errors import ConfigError, SeqtoolsError
+from seqtools.lazy import unknown
 from seqtools.models.protocols import Loss, State, TensorBatch
 from seqtools.training.checkpoint import Best
 from seqtools.training.events import Done, Evaluation, Event, Place, Skipped, Train, Valid
@@ -52,6 +53,8 @@ class Settings:
         max_steps: steps after which the run ends.
         max_time: seconds after which the run ends.
         log_every: steps that one `Train` event averages over.
+
+    Raises ConfigError for an unknown optimizer or precision.
     """
 
     optimizer: str = "adamw"
@@ -66,6 +69,12 @@ class Settings:
     max_steps: int | None = None
     max_time: float | None = None
     log_every: int = 50
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise ConfigError(unknown(self.optimizer, OPTIMIZERS, "optimizer"))
+        if self.precision not in PRECISIONS:
+            raise ConfigError(unknown(self.precision, PRECISIONS, "precision"))
 
 
 @torch.no_grad()

@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from seqtools.errors import ConfigError
+from seqtools.lazy import unknown
+
 KINDS = ("constant", "step", "cosine", "inverse-sqrt")
 
 
@@ -44,6 +47,8 @@ class Schedule:
         seconds: where the cosine reaches zero, in seconds; whichever comes first counts.
         step_size: steps between two decays of `step`.
         gamma: factor of each decay of `step`.
+
+    Raises ConfigError for an unknown kind.
     """
 
     kind: str = "constant"
@@ -52,6 +57,10 @@ class Schedule:
     seconds: float | None = None
     step_size: int = 1000
     gamma: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ConfigError(unknown(self.kind, KINDS, "schedule"))
 
     def factor(self, step: int, seconds: float = 0.0) -> float:
         """The factor for `step`, `seconds` after the start; it is a function of these alone."""

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtools.batching.corpus import Column, Names, Sequences
-from seqtools.errors import RecordError
+from seqtools.batching.corpus import Column, Names, Options, Sequences
+from seqtools.errors import ConfigError, RecordError
 from seqtools.text.vocab import Vocabulary
 
 
@@ -45,3 +45,8 @@ def test_a_column_of_ids_knows_its_vocabulary():
     assert (column.tokens, column.unknown, column.reserved) == (2, 1, 0)
     with pytest.raises(RecordError, match='"ids" has id 5, but the vocabulary has 5 entries'):
         column.read({"ids": [5]}, ids=True)
+
+
+def test_an_unknown_way_to_truncate_is_refused():
+    with pytest.raises(ConfigError, match="unknown way to truncate 'rihgt': did you mean right"):
+        Options(truncate="rihgt")

@@ -6,6 +6,7 @@ import sys
 import pytest
 import torch
 
+from seqtools.errors import ConfigError
 from seqtools.training.events import Done, Evaluation, Place, Skipped, Train, Valid, record
 from seqtools.training.loop import Settings, Training, TrainingError, evaluate
 from seqtools.training.schedules import Schedule
@@ -39,6 +40,13 @@ def make_model(seed=1):
     with torch.no_grad():
         model.table.copy_(torch.randn(4, 4, generator=torch.Generator().manual_seed(seed)))
     return model
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ConfigError, match="unknown optimizer 'adam': did you mean adamw"):
+        Settings(optimizer="adam")
+    with pytest.raises(ConfigError, match="unknown precision 'fp16'"):
+        Settings(precision="fp16")
 
 
 def test_one_step_by_hand():

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from seqtools.errors import ConfigError
 from seqtools.training.schedules import Schedule, cosine, inverse_sqrt, ramp, staircase
 
 
@@ -30,6 +31,11 @@ def test_cosine(progress, factor):
 def test_inverse_sqrt():
     assert [inverse_sqrt(step, warmup=4) for step in (1, 4, 16, 64)] == [1, 1, 0.5, 0.25]
     assert inverse_sqrt(9) == pytest.approx(1 / 3)
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ConfigError, match="unknown schedule 'cosin': did you mean cosine"):
+        Schedule("cosin")
 
 
 def test_constant_with_warmup():

@@ -89,7 +89,7 @@ def test_the_layers_are_under_contract():
     modules = {each.stem for each in (ROOT / "seqtools").glob("*.py")} - {"__init__"}
     named = re.findall(r"seqtools\.(\w+)", " ".join(layers["layers"]))
     assert sorted(named) == sorted((packages | modules) - {"__pycache__"})
-    # Besides: what a layer may import of those below.
+    # Besides: what a layer may import of those below, and click none of them.
     forbidden = {
         (source, target)
         for contract in contracts
@@ -97,6 +97,8 @@ def test_the_layers_are_under_contract():
         for source in contract["source_modules"]
         for target in contract["forbidden_modules"]
     }
+    below = {f"seqtools.{name}" for name in named} - {"seqtools.cli"}
+    assert {source for source, target in forbidden if target == "click"} == below
     for source, target in (
         ("nn", "text"),
         ("nn", "batching"),

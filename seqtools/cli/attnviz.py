@@ -45,11 +45,11 @@ _OPTIONS = (
     click.option("--head", type=POSITIVE, help="Number of the head, from 1."),
     click.option("--mean", is_flag=True, help="Mean over what --layer and --head leave open."),
     click.option(
-        "--hypothesis",
+        "--rank",
         type=POSITIVE,
         default=1,
         show_default=True,
-        help="Number of the hypothesis, best first.",
+        help="Which hypothesis: 1 is the best.",
     ),
     click.option("--limit", type=POSITIVE, help="Draw so many records, and end."),
 )
@@ -63,7 +63,7 @@ class Choice:
     layer: int | None
     head: int | None
     mean: bool
-    hypothesis: int
+    rank: int
     limit: int | None
 
 
@@ -145,7 +145,7 @@ def html(streams: Streams, choice: Choice, title: str) -> None:
 def _attention(record: Record, choice: Choice) -> Attention:
     from seqtools.viz.heatmap import read_attention
 
-    return read_attention(record, kind=choice.which, hypothesis=choice.hypothesis)
+    return read_attention(record, kind=choice.which, hypothesis=choice.rank)
 
 
 def _name(record: Record) -> str:

@@ -210,7 +210,7 @@ def test_a_bad_record_leaves_a_page_that_shows_what_came_before() -> None:
         (("terminal", "--width", "10"), "--width"),
         (("html", "--which", "self"), "--which"),
         (("html", "--limit", "0"), "--limit"),
-        (("html", "--hypothesis", "0"), "--hypothesis"),
+        (("html", "--rank", "0"), "--rank"),
     ],
 )
 def test_usage(arguments: tuple[str, ...], option: str) -> None:

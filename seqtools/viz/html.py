@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import html
 import pkgutil
-from collections.abc import Sequence
 from typing import Any
 
 from seqtools.streams.records import dumps
@@ -32,16 +31,13 @@ def start(title: str = "Attention") -> str:
     return page
 
 
-def entry(
-    number: int, attention: Attention | Heatmap, *, name: str = "", notes: Sequence[str] = ()
-) -> str:
+def entry(number: int, attention: Attention | Heatmap, *, name: str = "") -> str:
     """One record: a line of the list, and its matrices.
 
     Args:
         number: of the record in its input.
         attention: all layers and heads, between which the page then chooses, or one matrix.
         name: the record's id, where it has one.
-        notes: more to be said about it, each a few words.
     """
     source = html.escape(" ".join(map(visible, attention.columns)))
     output = html.escape(" ".join(map(visible, attention.rows)))
@@ -49,7 +45,7 @@ def entry(
     return (
         f'<li><a href="#{number}"><span>{label}</span>'
         f"<bdi>{source}</bdi><bdi>{output}</bdi></a>"
-        f'<script type="application/json">{_embed(_data(attention, notes))}</script></li>\n'
+        f'<script type="application/json">{_embed(_data(attention))}</script></li>\n'
     )
 
 
@@ -58,7 +54,7 @@ def end() -> str:
     return "</ol></nav></body></html>\n"
 
 
-def _data(attention: Attention | Heatmap, notes: Sequence[str]) -> dict[str, Any]:
+def _data(attention: Attention | Heatmap) -> dict[str, Any]:
     """What the script needs: labels, and per layer and head the weights row by row."""
     if isinstance(attention, Heatmap):
         kind, weights = attention.caption, [[attention.values]]
@@ -80,7 +76,6 @@ def _data(attention: Attention | Heatmap, notes: Sequence[str]) -> dict[str, Any
             ]
             for heads in weights
         ],
-        "notes": list(notes),
     }
 
 

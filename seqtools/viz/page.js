@@ -1,7 +1,7 @@
 "use strict";
 // Each entry of the list carries its data as JSON:
 //   kind, rows [label], columns [label], weights [layer][head][row * columns + column] in 1/UNIT,
-//   odd [layer][head] {row: sum} for rows that do not sum to 1, notes [text]
+//   odd [layer][head] {row: sum} for rows that do not sum to 1
 const UNIT = 10000;
 const MEAN = -1;
 const HAN = /^[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\u{20000}-\u{3ffff}]+$/u;
@@ -55,7 +55,7 @@ function show(entry) {
   const data = (state.data = JSON.parse(entry.querySelector("script").textContent));
   const name = link.querySelector("i");
   $("heading").textContent = "Record " + link.querySelector("b").textContent + (name ? " · " + name.textContent : "");
-  $("notes").textContent = [data.kind, AXES[data.kind.split(",")[0]], ...data.notes].join(" · ");
+  $("notes").textContent = [data.kind, AXES[data.kind.split(",")[0]]].join(" · ");
   const layers = data.weights.length, heads = data.weights[0].length;
   if (!fill("layers", layers, state.layer)) state.layer = layers - 1;
   if (!fill("heads", heads, state.head)) state.head = heads > 1 ? MEAN : 0;

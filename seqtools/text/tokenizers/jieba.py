@@ -23,7 +23,6 @@ from seqtools.text.normalize import Offsets
 from seqtools.text.tokenizers import locate
 
 Mode = Literal["precise", "full", "search"]
-MODES: tuple[Mode, ...] = ("precise", "full", "search")
 
 _Words = tuple[
     dict[str, int], int

@@ -70,7 +70,6 @@ def test_weights_are_whole_numbers() -> None:
         "columns": ["a", "b"],
         "weights": [[[UNIT // 4, UNIT * 3 // 4, UNIT, 0]]],
         "odd": [[{}]],
-        "notes": [],
     }
 
 

@@ -23,6 +23,7 @@ from seqtools.cli._options import (
     version_option,
 )
 from seqtools.errors import ConfigError, FormatError
+from seqtools.streams.compression import packer
 from seqtools.streams.files import STDIN, FileOutput, check_inputs, is_regular_target
 
 if TYPE_CHECKING:
@@ -277,6 +278,10 @@ def check_options(model: ModelOptions, optim: OptimOptions, run: RunOptions) -> 
             raise click.UsageError(f"{name} needs {other}.")
     if run.output_file == STDIN:
         raise click.UsageError("-o needs a file; standard output is for the metric records.")
+    if packer(run.output_file) is not None:
+        raise click.UsageError(f"-o {run.output_file}: a model file cannot be compressed.")
+    if [*run.inputs, run.valid].count(STDIN) > 1:
+        raise click.UsageError("Only one of the files can be standard input.")
     check_inputs([*run.files, *([run.valid] if run.valid else [])])
     if is_regular_target(run.output_file):
         # Fails where it cannot be written, and clears away what a killed run left there.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @group("batch", "Cut token records into batches, each a line behind a header that says it all.")
 def cli() -> None:
-    """The command."""
+    """The kinds are below."""
 
 
 @cli.command(

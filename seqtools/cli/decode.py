@@ -1,4 +1,4 @@
-"""Decode records with a trained model."""
+"""seq-decode: records through a trained model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Fields = list[dict[str, Any]]
 
 @group("decode", "Translate, continue, score or evaluate records with a model of seq-train.")
 def cli() -> None:
-    """Only the kinds do something."""
+    """The kinds are below."""
 
 
 @cli.command(epilog=example("seq-decode greedy --model mt.safetensors tok.jsonl > out.jsonl"))

@@ -1,4 +1,4 @@
-"""`seq-train`: batches in, metric records and a model out."""
+"""seq-train: batches to a model and metric records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EXAMPLE = example(
 
 @group("train", "Train a model on batches; metric records go to stdout, the model to -o FILE.")
 def cli() -> None:
-    """The command."""
+    """The kinds are below."""
 
 
 @cli.command(epilog=_EXAMPLE.replace("{}", "rnn"))

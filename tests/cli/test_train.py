@@ -253,6 +253,8 @@ USAGE = {
     "no such device": ["gru", "--device", "tpu", "-o", "m"],
     "missing file": ["gru", "-o", "m", "missing.jsonl"],
     "missing validation": ["gru", "-o", "m", "--valid", "missing.jsonl"],
+    "both from the pipe": ["gru", "-o", "m", "--valid", "-"],
+    "packed model": ["gru", "-o", "m.gz"],
     "missing folder": ["gru", "-o", "missing/m"],
     "more epochs than a pipe has": ["gru", "-o", "m", "--epochs", "3"],
     "attention of a language model": ["gru", "-o", "m", "--attention", "dot"],

@@ -88,8 +88,6 @@ def start_torch(compute: Compute, *, tf32: bool = False) -> torch.device:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-    # oneDNN keeps some 3 MB of code for each shape of a product, of 1024 shapes by default.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "256")
     import gc
     import sys
     import warnings

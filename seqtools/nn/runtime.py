@@ -11,6 +11,9 @@ from typing import Any
 
 import torch
 
+# How many programs oneDNN keeps, and torch on top of it; 1024 by default.
+_CACHES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "256", "LRU_CACHE_CAPACITY": "128"}
+
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3  # malloc.h of glibc
 
 
@@ -28,11 +31,11 @@ def use_onednn_products() -> bool:
     it may compute them in bfloat16, which oneDNN makes use of only where there are units for it
     (AMX); whether it does is tried out here, and then everything is left as it was.
 
-    oneDNN keeps a program of half a megabyte for each shape of its factors, and batches have many
-    shapes: how many are kept is limited here, unless the environment says otherwise.
+    oneDNN keeps a program of up to some megabytes for each shape of its factors, and batches have
+    many shapes: how many are kept is limited here, unless the environment says otherwise.
     """
-    for cache in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):  # its own, and torch's
-        os.environ.setdefault(cache, "128")
+    for name, capacity in _CACHES.items():  # read with the first product
+        os.environ.setdefault(name, capacity)
     settings: Any = getattr(getattr(torch.backends, "mkldnn", None), "matmul", None)
     before = getattr(settings, "fp32_precision", None)  # since torch 2.9
     if before is None:

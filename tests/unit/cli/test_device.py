@@ -14,7 +14,8 @@ def _settings(monkeypatch):
 
     threads = torch.get_num_threads()
     for name in (
-        "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_NUM_THREADS", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+        "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_NUM_THREADS", "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
+        "LRU_CACHE_CAPACITY",
     ):  # fmt: skip
         monkeypatch.setenv(name, "1")
         monkeypatch.delenv(name)
@@ -104,6 +105,13 @@ def test_threads_wait_passively_unless_the_user_says_otherwise(monkeypatch):
     start_torch(Compute(device="cpu", threads=1))
     assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
     assert os.environ["GOMP_SPINCOUNT"] == "0"
+
+
+def test_memory_for_programs_is_limited_unless_the_user_says_otherwise(monkeypatch):
+    monkeypatch.setenv("LRU_CACHE_CAPACITY", "1000")
+    start_torch(Compute(device="cpu", threads=1))
+    assert os.environ["LRU_CACHE_CAPACITY"] == "1000"
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "256"
 
 
 def test_threads_from_the_environment(monkeypatch):

@@ -17,18 +17,20 @@ from seqtools.errors import InputError, RecordError, SeqtoolsError
 from seqtools.streams import records
 from seqtools.streams.files import (
     Block,
-    ClosedReader,
-    FileOutput,
     Line,
     Meter,
-    Output,
     Place,
     check_inputs,
     chomp,
-    is_regular_target,
     native,
-    open_output,
     read_blocks,
+)
+from seqtools.streams.outputs import (
+    ClosedReader,
+    FileOutput,
+    Output,
+    is_regular_target,
+    open_output,
 )
 from seqtools.streams.parallel import Counts, Filter, MakeTransform, Parse, Reject, map_blocks
 

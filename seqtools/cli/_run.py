@@ -20,7 +20,7 @@ import click
 
 from seqtools import __version__
 from seqtools.errors import ConfigError, SeqtoolsError
-from seqtools.streams.files import ClosedReader, Output
+from seqtools.streams.outputs import ClosedReader, Output
 
 stdout = Output("<stdout>", 1)
 """The one buffered writer on descriptor 1."""

@@ -24,7 +24,8 @@ from seqtools.cli._options import (
 )
 from seqtools.errors import ConfigError, FormatError
 from seqtools.streams.compression import packer
-from seqtools.streams.files import STDIN, FileOutput, check_inputs, is_regular_target
+from seqtools.streams.files import STDIN, check_inputs
+from seqtools.streams.outputs import FileOutput, is_regular_target
 
 if TYPE_CHECKING:
     from seqtools.batching.stream import Header

@@ -11,7 +11,7 @@ from seqtools.cli import _run
 from seqtools.cli._progress import Bar, on_terminal
 from seqtools.models.protocols import TensorBatch
 from seqtools.models.store import SavedModel, save_model, summary
-from seqtools.streams.files import ClosedReader
+from seqtools.streams.outputs import ClosedReader
 from seqtools.streams.records import dumps
 from seqtools.training.events import Done, Event, Place, Saved, Train, Valid, record
 from seqtools.training.loop import Settings, Training

@@ -15,7 +15,7 @@ from seqtools.artifact import Artifact
 from seqtools.errors import ConfigError, FormatError
 from seqtools.models import model_class
 from seqtools.models.description import COUNTS, KIND, TOKENS, VERSION, read_vocabularies
-from seqtools.streams.files import replace_file
+from seqtools.streams.outputs import replace_file
 from seqtools.text.vocab import Vocabulary
 
 _WEIGHT = "weight."

@@ -1,4 +1,4 @@
-"""Files as blocks of raw lines, and outputs that appear whole or not at all.
+"""Files as blocks of raw lines.
 
 Lines end at the byte `\\n` and nowhere else. Reading goes straight to the descriptor, so that a
 reader can ask, before it waits, whether anything is there (`Block.pause`): commands write out what
@@ -7,12 +7,8 @@ they have before they wait for more.
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
 import itertools
 import os
-import re
 import select
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -20,15 +16,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from seqtools.errors import ConfigError, FormatError
-from seqtools.streams.compression import packer, unpacker
+from seqtools.streams.compression import unpacker
 
 STDIN = "-"
-# By these names a file behind the descriptor would be opened anew and written from its start.
-_STANDARD = {"-": 1, "/dev/stdout": 1, "/dev/stderr": 2}
 BLOCK_SIZE = 1 << 18
 _READ_SIZE = 1 << 18
 _READ_COMPRESSED = 1 << 16
-_WRITE_SIZE = 1 << 18
 _BOM = b"\xef\xbb\xbf"
 _BLANK_BYTES = b" \t\r"
 
@@ -152,7 +145,7 @@ def check_inputs(paths: Iterable[str]) -> None:
             if stat.S_ISREG(mode):
                 os.close(os.open(native(path), os.O_RDONLY))
         except OSError as error:
-            raise ConfigError(f"{path}: {_reason(error)}") from None
+            raise ConfigError(f"{path}: {reason(error)}") from None
         if stat.S_ISDIR(mode):
             raise ConfigError(f"{path}: is a directory")
 
@@ -218,7 +211,7 @@ def _read_file(
 def _read_chunks(path: str, name: str, meter: Meter | None) -> Iterator[bytes | None]:
     """The content of one file, and a None wherever the next step would wait."""
     check_inputs([path])
-    if path != STDIN and not _is_regular(path):
+    if path != STDIN and not is_regular(path):
         yield None  # opening a FIFO waits for its writer
     descriptor = _open_input(path, name)
     try:
@@ -272,10 +265,11 @@ def _open_input(path: str, name: str) -> int:
     try:
         return os.open(native(path), os.O_RDONLY)
     except OSError as error:
-        raise ConfigError(f"{name}: {_reason(error)}") from None
+        raise ConfigError(f"{name}: {reason(error)}") from None
 
 
-def _is_regular(path: str) -> bool:
+def is_regular(path: str) -> bool:
+    """Whether the path leads to a regular file; OSError where it leads nowhere."""
     return stat.S_ISREG(os.stat(native(path)).st_mode)
 
 
@@ -286,7 +280,7 @@ def _read(descriptor: int, size: int, name: str) -> bytes:
         except BlockingIOError:  # whoever gave us the descriptor made it so
             select.select([descriptor], [], [])
         except OSError as error:
-            raise FormatError(f"{name}: {_reason(error)}") from None
+            raise FormatError(f"{name}: {reason(error)}") from None
 
 
 def _poller(descriptor: int) -> Callable[[], bool]:
@@ -295,7 +289,7 @@ def _poller(descriptor: int) -> Callable[[], bool]:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             return lambda: False
     except OSError as error:
-        raise FormatError(f"<stdin>: {_reason(error)}") from None
+        raise FormatError(f"<stdin>: {reason(error)}") from None
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return lambda: not poll.poll(0)
@@ -314,239 +308,6 @@ def _total_size(paths: Iterable[str]) -> int | None:
     return total
 
 
-def _reason(error: OSError) -> str:
+def reason(error: OSError) -> str:
+    """What the system says went wrong."""
     return os.strerror(error.errno) if error.errno else str(error)
-
-
-# Outputs
-
-
-class ClosedReader(Exception):
-    """Whoever read our standard output has gone; not an error."""
-
-
-class OutputError(FormatError):
-    """Writing failed: no space, no permission, a broken target."""
-
-
-class Output:
-    """A target for bytes: a descriptor, or a file that is put in place by `commit`."""
-
-    def __init__(self, name: str, descriptor: int) -> None:
-        self.name = name
-        self._descriptor = descriptor
-        self._parts: list[bytes] = []
-        self._held = 0
-        self._packer = packer(name)
-
-    def write(self, data: bytes) -> None:
-        """Take the bytes; they reach the descriptor when enough are together."""
-        self._parts.append(data)
-        self._held += len(data)
-        if self._held >= _WRITE_SIZE:
-            self._drain()
-
-    def flush(self) -> None:
-        """Let readers see what was written; a regular file need not be seen before `commit`."""
-        self._drain()
-
-    def commit(self) -> None:
-        """Finish: the target now is what was written."""
-        self._finish()
-        self._close()
-
-    def discard(self) -> None:
-        """Forget what was written, as far as it has not left."""
-        self._parts, self._held = [], 0
-
-    def _finish(self) -> None:
-        self._drain()
-        if self._packer is not None:
-            self._send(self._packer.flush())
-            self._packer = None
-
-    def _close(self) -> None:
-        if self._descriptor > 2:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def _drain(self) -> None:
-        if not self._held:
-            return
-        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts, self._held = [], 0
-        self._send(data if self._packer is None else self._packer.compress(data))
-
-    def _send(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            try:
-                view = view[os.write(self._descriptor, view) :]
-            except BlockingIOError:
-                select.select([], [self._descriptor], [])
-            except OSError as error:
-                if error.errno == errno.EPIPE and self._descriptor == 1:
-                    raise ClosedReader from None
-                raise OutputError(f"{self.name}: {_reason(error)}") from None
-
-
-class FileOutput(Output):
-    """A regular file, written beside its target and renamed by `commit`.
-
-    A symbolic link is followed; the mode of an existing target is kept.
-
-    Raises:
-        ConfigError: the folder cannot be written.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._target = os.path.realpath(native(path))
-        try:
-            if not os.path.basename(path):
-                raise FileNotFoundError(errno.ENOENT, "")
-            _remove_stale(self._target)
-            self._temporary, descriptor = _create_beside(self._target)
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be written: {_reason(error)}") from None
-        super().__init__(path, descriptor)
-
-    def flush(self) -> None:
-        """Nothing: nobody reads the file before it is in place."""
-
-    def commit(self) -> None:
-        """Put the file in place.
-
-        Raises:
-            OutputError: that failed; the target is as it was.
-        """
-        try:
-            self._finish()
-            os.fsync(self._descriptor)
-            self._close()
-            os.replace(self._temporary, self._target)
-        except OSError as error:
-            self.discard()
-            raise OutputError(f"{self.name}: {_reason(error)}") from None
-        except BaseException:
-            self.discard()
-            raise
-
-    def discard(self) -> None:
-        """Leave the target as it was."""
-        super().discard()
-        self._close()
-        with contextlib.suppress(OSError):
-            os.unlink(self._temporary)
-
-
-def is_regular_target(path: str) -> bool:
-    """Whether the path is, or would become, a regular file."""
-    if path in _STANDARD:
-        return False
-    try:
-        return _is_regular(path)
-    except OSError:
-        return True
-
-
-def open_output(path: str) -> Output:
-    """The target of `-o`; `-` is standard output.
-
-    A regular or new file appears at `commit`, whole; a FIFO or device is written straight through.
-
-    Raises:
-        ConfigError: it cannot be written.
-    """
-    if path in _STANDARD:
-        return Output("<stdout>" if path == STDIN else path, _STANDARD[path])
-    if is_regular_target(path):
-        return FileOutput(path)
-    try:
-        return Output(path, os.open(native(path), os.O_WRONLY))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {_reason(error)}") from None
-
-
-def replace_file(path: str, data: bytes) -> None:
-    """Put `data` at the path in one step: readers see the old file or the new one.
-
-    Raises:
-        ConfigError: the folder cannot be written.
-        OutputError: writing failed; the old file is as it was.
-    """
-    output = open_output(path)
-    try:
-        output.write(data)
-    except BaseException:
-        output.discard()
-        raise
-    output.commit()
-
-
-def _create_beside(target: bytes) -> tuple[bytes, int]:
-    """A new temporary file in the target's folder, with the target's mode, locked while we live."""
-    try:
-        mode = stat.S_IMODE(os.stat(target).st_mode)
-    except FileNotFoundError:
-        mode = None
-    while True:
-        path = b"%s.%d.%s.tmp" % (_stem(target), os.getpid(), os.urandom(4).hex().encode())
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        descriptor = os.open(path, flags, 0o666 if mode is None else 0o600)
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:
-            break
-        os.close(descriptor)  # taken for a stale one before it was locked
-    if mode is not None:
-        os.fchmod(descriptor, mode)
-    return path, descriptor
-
-
-def _remove_stale(target: bytes) -> None:
-    """Remove temporary files that a killed run left beside the target."""
-    folder, stem = os.path.split(_stem(target))
-    pattern = re.compile(rb"%s\.\d+\.[0-9a-f]{8}\.tmp" % re.escape(stem))
-    with contextlib.suppress(OSError):
-        for entry in os.listdir(folder):
-            if pattern.fullmatch(entry):
-                _remove_unlocked(os.path.join(folder, entry))
-
-
-def _remove_unlocked(path: bytes) -> None:
-    with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(path)
-        finally:
-            os.close(descriptor)
-
-
-def _stem(target: bytes) -> bytes:
-    """How the names of temporary files begin; a file's name has at most 255 bytes."""
-    folder, name = os.path.split(target)
-    return os.path.join(folder, b"." + name[:200])
-
-
-__all__ = [
-    "BLOCK_SIZE",
-    "STDIN",
-    "WHOLE",
-    "Block",
-    "ClosedReader",
-    "FileOutput",
-    "Line",
-    "Meter",
-    "Output",
-    "OutputError",
-    "Place",
-    "Shard",
-    "check_inputs",
-    "chomp",
-    "is_regular_target",
-    "native",
-    "open_output",
-    "read_blocks",
-    "replace_file",
-]

@@ -81,7 +81,7 @@ def load(path: str, kind: str, *, newest: int) -> Artifact:
             name: _decode_strings(arrays.pop(name + _UTF8), arrays.pop(name + _OFFSETS))
             for name in head["strings"]
         }
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, TypeError) as error:
         raise FormatError(f"{path}: damaged: its strings cannot be read") from error
     return Artifact(head["version"], head["metadata"], arrays, strings)
 

@@ -138,6 +138,14 @@ def test_strings_that_are_cut_wrongly(tmp_path, offsets):
         load(path, "toy", newest=1)
 
 
+@pytest.mark.parametrize("names", [[1], [["s"]], [None], ["t"]])
+def test_strings_whose_names_are_none(tmp_path, names):
+    head = {"kind": "toy", "version": 1, "metadata": {}, "strings": names}
+    data = save({"x": np.zeros(1)}, metadata={"seqtools": json.dumps(head)})
+    with pytest.raises(FormatError, match="damaged: its strings cannot be read"):
+        load(write(tmp_path / "f", data), "toy", newest=1)
+
+
 def test_damage_is_never_anything_but_a_format_error(tmp_path):
     data = pack("toy", artifact())
     rng = random.Random(1)

@@ -111,8 +111,8 @@ def _score(streams: Streams, pairing: Pairing, metric: Metric) -> None:
         for hypothesis, references in read_pairs(session, pairing):
             metric.add(hypothesis, references)
         _write(session, metric.result)
-    if advice := metric.advice():
-        _run.warn(advice)
+        if advice := metric.advice():  # within, for rejects end the session with their own status
+            _run.warn(advice)
 
 
 def _write(session: Session, result: Callable[[], dict[str, Any]]) -> None:

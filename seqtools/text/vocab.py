@@ -232,22 +232,21 @@ class Vocabulary:
             InputError: a line is no vocabulary entry.
             FormatError: the lines together are no vocabulary.
         """
-        from seqtools.streams.files import Shard, chomp, read_blocks
+        from seqtools.streams.files import WHOLE, Place, chomp, read_blocks
         from seqtools.streams.records import loads
 
-        line = 0
+        place = Place(path, 0, 0)
 
         def entries() -> Iterator[dict[str, Any]]:
-            nonlocal line
+            nonlocal place
             for block in read_blocks([path]):
-                for place, raw in block.lines(Shard(), 1):
-                    line = place.line
+                for place, raw in block.lines(WHOLE, 1):  # noqa: B007
                     yield loads(chomp(raw))
 
         try:
             return cls.from_entries(entries())
         except RecordError as error:
-            raise InputError(path, line, str(error)) from None
+            raise InputError(place.source, place.line, str(error)) from None
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from None
 

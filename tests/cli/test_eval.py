@@ -159,11 +159,17 @@ def test_a_score_of_nothing(kind: str, tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "score.json").exists()
 
 
-def test_tokenized_output_is_warned_about() -> None:
+def test_tokenized_output_is_warned_about(tmp_path: pathlib.Path) -> None:
     stdin = records(*[{"output": "a cat .", "tgt": "a cat ."}] * 100)
     done = run("seq-eval", "bleu", *PAIR, stdin=stdin)
     assert done.status == 0
-    assert done.stderr.startswith('seq-eval: warning: 100 hypotheses end in " ."')
+    said = 'seq-eval: warning: 100 hypotheses end in " ."'
+    assert done.stderr.startswith(said)
+    options = ("--rejects", str(tmp_path / "bad"))
+    done = run("seq-eval", "bleu", *PAIR, *options, stdin=stdin + b"{\n")
+    assert done.status == 3
+    assert done.stderr.startswith(said)
+    assert "1 of 101 records rejected" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -106,3 +106,12 @@ def test_what_is_refused(arguments: str, reason: str) -> None:
     done = run(VOCAB, *arguments.split(), stdin=b"no record")
     assert (done.status, done.stdout) == (2, b"")
     assert reason in done.stderr
+
+
+def test_the_vocabulary_may_come_through_the_pipe(tmp_path) -> None:
+    (tmp_path / "in").write_bytes(b'{"tokens":["a"]}\n')
+    done = run(VOCAB, "encode", "--vocab", "-", "in", stdin=b'{"id":0,"token":"a"}\n', cwd=tmp_path)
+    assert (done.status, done.lines) == (0, [b'{"tokens":["a"],"ids":[0]}'])
+    done = run(VOCAB, "encode", "--vocab", "-", "in", stdin=b"\n{}\n", cwd=tmp_path)
+    assert done.status == 1
+    assert done.stderr.startswith("seq-vocab: <stdin>:2: not a vocabulary entry")

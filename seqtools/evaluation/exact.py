@@ -34,9 +34,7 @@ class Exact:
 
     def result(self) -> dict[str, Any]:
         """`score` is a share from 0 to 1; needs at least one record."""
-        return {
-            "metric": "exact",
-            "score": self._equal / self._records,
-            "equal": self._equal,
-            "records": self._records,
-        }
+        found: dict[str, Any] = {"metric": "exact", "score": self._equal / self._records}
+        if self._lowercase:  # a score says how it was made
+            found["lowercase"] = True
+        return {**found, "equal": self._equal, "records": self._records}

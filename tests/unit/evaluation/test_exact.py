@@ -20,4 +20,5 @@ def test_every_character_counts() -> None:
 
 
 def test_without_case() -> None:
-    assert score([("ÄB", ["äb"])], lowercase=True)["equal"] == 1
+    found = score([("ÄB", ["äb"])], lowercase=True)
+    assert found == {"metric": "exact", "score": 1.0, "lowercase": True, "equal": 1, "records": 1}

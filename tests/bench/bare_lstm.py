@@ -1,7 +1,7 @@
 """A plain torch loop that trains an LSTM language model on tensors already in memory.
 
-The other side of the benchmark of `seq-train`: the same sizes, nn.LSTM, a linear layer, cross entropy
-over all logits, torch.optim.AdamW, clipping. Prints tokens per second, start-up apart.
+The other side of the benchmark of `seq-train`: the same sizes, nn.LSTM, a linear layer, cross
+entropy over all logits, torch.optim.AdamW, clipping. Prints tokens per second, start-up apart.
 """
 
 import argparse

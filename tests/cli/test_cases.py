@@ -1,8 +1,8 @@
 """Golden cases: folders `tests/cases/<command>/<case>/` with what a command line must give.
 
-`cmd` is one line of bash, run in a copy of the folder. `expected` is its standard output, `stderr` (none:
-empty) its standard error, `status` (none: 0) its exit status. Set SEQTOOLS_REWRITE_CASES=1 to write what
-came out into the folders, and read the difference before it is committed.
+`cmd` is one line of bash, run in a copy of the folder. `expected` is its standard output, `stderr`
+(none: empty) its standard error, `status` (none: 0) its exit status. Set SEQTOOLS_REWRITE_CASES=1
+to write what came out into the folders, and read the difference before it is committed.
 """
 
 import os

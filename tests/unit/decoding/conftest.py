@@ -5,3 +5,4 @@ import torch
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread():
     torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False  # a GPU is compared with the CPU

@@ -70,12 +70,12 @@ class Unpacker:
             self._codec = None
 
     def finish(self) -> None:
-        """See that the last member is whole.
+        """See that there is a member, and that the last one is whole.
 
         Raises:
             FormatError: it is not.
         """
-        if self._codec is not None:
+        if self._codec is not None or not self._any:
             raise FormatError(f"{self._name}: compressed file ends too early")
 
 

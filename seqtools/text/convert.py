@@ -29,7 +29,7 @@ def write_text(record: Record, field: str = "text") -> bytes:
     text = get_text(record, field)
     if "\n" in text:
         raise RecordError(f'"{field}" has a newline, a line cannot hold it')
-    return text.encode("utf-8")
+    return _line(text, field)
 
 
 class Columns:
@@ -81,7 +81,14 @@ def write_row(record: Record, names: Sequence[str]) -> bytes:
             what = "tab" if "\t" in field else "newline"
             raise RecordError(f'"{name}" has a {what}, a column cannot hold it')
         fields.append(field)
-    return "\t".join(fields).encode("utf-8")
+    return _line("\t".join(fields), names[-1])
+
+
+def _line(text: str, field: str) -> bytes:
+    # Reading would take a return before the newline for a part of the line end.
+    if text.endswith("\r"):
+        raise RecordError(f'"{field}" ends with a return, a line cannot hold it')
+    return text.encode("utf-8")
 
 
 def decode(line: bytes) -> str:

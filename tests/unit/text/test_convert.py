@@ -68,3 +68,12 @@ def test_fields_become_columns() -> None:
             write_row({"a": bad}, ["a"])
     with pytest.raises(RecordError, match='"a" is missing'):
         write_row({}, ["a"])
+
+
+@pytest.mark.parametrize(
+    "write", [lambda: write_text({"text": "a\r"}), lambda: write_row({"a": "x", "b": "a\r"}, "ab")]
+)
+def test_a_return_that_reading_would_drop_is_refused(write):
+    with pytest.raises(RecordError, match="ends with a return"):
+        write()
+    assert write_text({"text": "a\rb"}) == b"a\rb"

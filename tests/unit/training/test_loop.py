@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from seqtools.errors import ConfigError
+from seqtools.models.recurrent_lm import RecurrentLm, RecurrentLmConfig
 from seqtools.training.events import Done, Evaluation, Place, Skipped, Train, Valid, record
 from seqtools.training.loop import Settings, Training, TrainingError, evaluate
 from seqtools.training.schedules import Schedule
@@ -354,6 +355,22 @@ def test_the_same_run_gives_the_same_weights():
         list(Training(model, in_epochs([make_batch([0, 1, 3, 2, 1])] * 20), Settings()))
         tables.append(model.table.detach())
     assert torch.equal(*tables)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_cuda_trains_as_the_cpu_does(optimizer):
+    torch.backends.cudnn.allow_tf32 = False
+    losses = []
+    for device in ("cpu", "cuda"):
+        model = RecurrentLm(RecurrentLmConfig("lstm", hidden=8, layers=2), 5, seed=1).to(device)
+        batch, more = make_batch([0, 1, 3, 2, 1], [4, 2]), make_batch([1, 3], [2, 2], carry=True)
+        chosen = Settings(optimizer=optimizer, lr=0.05, clip=0.1, log_every=1)
+        events = list(Training(model, in_epochs([batch, more] * 3), chosen, valid=[batch]))
+        losses.append([event.loss for event in events if isinstance(event, Train)])
+        losses[-1] += [e.evaluation.loss for e in events if isinstance(e, Valid)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
 
 
 def test_records():

@@ -120,6 +120,8 @@ def _guess(path: str) -> str:
         start = handle.read(64)
     if not start:
         return "it is empty"
+    if start[6:10] == b'\0\0{"':  # eight bytes of length, then JSON: safetensors, but not whole
+        return "it is cut short or damaged"
     if start[:2] == b"PK" or start[:1] == b"\x80":
         return "it looks like a pickle, which is never loaded"
     if start.lstrip()[:6] in (b"\\data\\", b"ngram "):

@@ -14,6 +14,9 @@ from seqtools.cli._options import POSITIVE, Streams, example, group
 if TYPE_CHECKING:
     from seqtools.batching.corpus import Corpus
 
+# A vocabulary that leaves out more than this share of the tokens was hardly meant for them.
+_MANY_UNKNOWN = 0.3
+
 
 @group("batch", "Cut token records into batches, each a line behind a header that says it all.")
 def cli() -> None:
@@ -146,6 +149,13 @@ def _report(session: Session, cutting: Cutting, corpus: Corpus, batches: list[in
     if tally.alone:
         count = tally.alone // epochs
         _run.warn(f"records above --batch-tokens by themselves, each in a batch alone: {count:,}")
+    for name, column in corpus.columns.items():
+        side = "" if name == "tokens" else f"{name} "
+        if column.unknown_share > _MANY_UNKNOWN:
+            _run.warn(
+                f"{column.unknown_share:.1%} of the {side}tokens are not in their vocabulary;"
+                " was it built from this text, with the same tokenizer?"
+            )
     reserved = sum(column.reserved for column in corpus.columns.values())
     if reserved:
         _run.warn(f"tokens spelled like special symbols, taken as unknown: {reserved:,}")

@@ -146,7 +146,7 @@ function draw() {
   const width = data.columns.length, height = data.rows.length;
   const map = $("map");
   state.cells = [];
-  $("readout").replaceChildren(make("span", "Point at a cell, or move over the map with the arrow keys."));
+  $("readout").replaceChildren(make("span", "Point at a cell, or move over the map with the arrow keys. The dot marks the largest weight of a row."));
   warn(odd);
   if (!width || !height) {
     map.replaceChildren(make("p", "Nothing to draw: no tokens.", "empty"));

@@ -172,3 +172,14 @@ def test_batching_loads_no_torch(folder):
     )
     environment = {"PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, check=True)
+
+
+def test_a_vocabulary_of_another_text_is_noticed(tmp_path):
+    vocab = tmp_path / "v"
+    vocab.write_bytes(run("seq-vocab", "build", stdin=b'{"tokens":["a","b"]}\n').stdout)
+    options = ("lm", "--vocab", str(vocab), "--sampling", "records")
+    other = run("seq-batch", *options, stdin=b'{"tokens":["q","r","a"]}\n')
+    assert other.status == 0
+    assert "warning: 66.7% of the tokens are not in their vocabulary" in other.stderr
+    fitting = run("seq-batch", *options, stdin=b'{"tokens":["a","b","a","c"]}\n')
+    assert "warning" not in fitting.stderr

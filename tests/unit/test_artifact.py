@@ -84,6 +84,7 @@ def test_the_metadata_is_one_key_with_sorted_json(tmp_path):
     ("data", "said"),
     [
         (b"", "it is empty"),
+        ((0x680).to_bytes(8, "little") + b'{"__metadata__":{"a', "it is cut short or damaged"),
         (pickle.dumps([1]), "it looks like a pickle, which is never loaded"),
         (b"PK\x03\x04" + bytes(99), "it looks like a pickle, which is never loaded"),
         (b'{"id":0,"token":"<pad>"}\n', "it is a text file"),

@@ -240,7 +240,12 @@ class Runner:
     def started(self, row: Command, *options: str, **settings: Any):
         """The command as a process that can be written to and read from."""
         first, *rest = self.arguments(row, *options)
-        settings = {"env": environment(), "stderr": subprocess.PIPE, **settings}
+        settings = {
+            "env": environment(),
+            "stderr": subprocess.PIPE,
+            "preexec_fn": answer_signals,
+            **settings,
+        }
         with subprocess.Popen(
             [*command(first), *rest], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **settings
         ) as process:
@@ -248,6 +253,12 @@ class Runner:
                 yield process
             finally:
                 process.kill()
+
+
+def answer_signals() -> None:
+    """Signals that are ignored here, as behind nohup, are not for the command."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture

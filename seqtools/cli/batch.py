@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seqtools.batching.corpus import Corpus
 
 # A vocabulary that leaves out more than this share of the tokens was hardly meant for them.
-_MANY_UNKNOWN = 0.3
+_MANY_UNKNOWN = 0.5
 
 
 @group("batch", "Cut token records into batches, each a line behind a header that says it all.")

@@ -172,6 +172,8 @@ PARTS = {"start": start_up, "tokenize": tokenize, "train": train}
 
 
 def main() -> None:
+    # As users have it: modules are compiled once, not at every start.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parser = argparse.ArgumentParser(description="Benchmarks of seqtools.")
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all when none is named")
     parts = parser.parse_args().parts or list(PARTS)

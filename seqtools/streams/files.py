@@ -104,18 +104,9 @@ class Block:
             return _count_lines(self.data)
         return sum(bool(raw.strip(_BLANK_BYTES)) for raw in self._split())
 
-    def count_lines(self) -> int:
-        """How many physical lines the block holds."""
-        return self.data.count(b"\n")
-
 
 def _count_lines(data: bytes) -> int:
     return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
-
-
-def _has_no_blank(data: bytes) -> bool:
-    """Whether each line begins with a brace; to look at each line is slow."""
-    return data.count(b"\n{") + data.startswith(b"{") == _count_lines(data)
 
 
 def chomp(raw: bytes) -> bytes:
@@ -171,10 +162,13 @@ def read_blocks(
         name = "<stdin>" if path == STDIN else path
         line = 1
         for data, pause in _read_file(path, name, meter, block_size):
-            block = Block(name, data, line, record, pause, keep_blank or _has_no_blank(data))
+            lines = _count_lines(data)
+            # To look at each line is slow, and one that begins with a brace is not blank.
+            whole = keep_blank or data.count(b"\n{") + data.startswith(b"{") == lines
+            block = Block(name, data, line, record, pause, whole)
             yield block
-            line += block.count_lines()
-            record += block.count_records()
+            line += lines
+            record += lines if whole else block.count_records()
 
 
 def _read_file(

@@ -99,6 +99,14 @@ def _train(
     tests = valid.validation(device) if valid else []
     if valid and not tests:
         raise FormatError(f"{run.valid}: no batch has a target to validate on")
+    # Training would come this far only after an epoch, and then be lost.
+    longest = max(
+        (int(b.source_lengths.max()) for b in tests if b.source_lengths is not None), default=0
+    )
+    if model.max_source is not None and longest > model.max_source:
+        raise FormatError(
+            f"{run.valid}: a source of {longest} positions is above --max-source {model.max_source}"
+        )
     runner = Runner(saved, run.output_file, settings, steps=steps, quiet=run.quiet)
     runner.run(batches.tensors(device), tests)
 

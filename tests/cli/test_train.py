@@ -424,3 +424,13 @@ def test_stderr_of_a_terminal(tmp_path, stream, env, forbidden):
     assert not re.search(forbidden, shown)
     assert "weight" in shown
     assert all(json.loads(line) for line in pathlib.Path(out).read_bytes().splitlines())
+
+
+def test_a_validation_source_beyond_location_attention_is_found_before_training(tmp_path):
+    valid = tmp_path / "valid"
+    valid.write_bytes(seq2seq_stream())
+    options = ["gru", *TINY, "--attention", "location", "--max-source", "3", "--valid", str(valid)]
+    done = run("seq-train", *options, "-o", str(tmp_path / "m"), stdin=seq2seq_stream())
+    assert done.status == 1
+    assert done.stderr.endswith("valid: a source of 5 positions is above --max-source 3\n")
+    assert not (tmp_path / "m").exists()

@@ -79,7 +79,8 @@ class Normalizer:
         """Whether `char` is no part of what comes before: it neither reorders nor composes."""
         if char < "\u0300":  # none of these ever does
             return True
-        if unicodedata.combining(char):
-            return False
         norm = unicodedata.normalize
+        # A mark that a compatibility form brings along, such as that of U+FF9E, is a mark too.
+        if unicodedata.combining(norm(form, char)[0]):  # type: ignore[arg-type]
+            return False
         return norm(form, before + char) == norm(form, before) + norm(form, char)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seqtools.text.normalize import FORMS, Normalizer
@@ -48,6 +48,7 @@ def test_trace_leads_back(normalizer, text, found, source) -> None:
     assert text[first:last] == source
 
 
+@example("a\uff9e\u0301", "nfkc", False)
 @given(TRICKY, st.sampled_from(FORMS), st.booleans())
 def test_traces_cover_what_they_stand_for(text: str, form: str, lowercase: bool) -> None:
     normalizer = Normalizer(form, lowercase)

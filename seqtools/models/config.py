@@ -24,6 +24,13 @@ def configure(kind: type[C], architecture: str, task: str, options: Mapping[str,
     return kind(**{"architecture": architecture, **given})
 
 
+def options_of(config: Any) -> dict[str, Any]:
+    """Give what `configure` needs to make this configuration again, JSON-able."""
+    options = dataclasses.asdict(config)
+    del options["architecture"]
+    return options
+
+
 def check_sizes(config: object, *names: str) -> None:
     """Raise ConfigError where one of the attributes named is not an integer of at least 1."""
     for name in names:

@@ -6,7 +6,6 @@ Zaremba et al. 2014 have it. Shapes: B rows, T steps, V vocabulary.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -83,12 +82,6 @@ class RecurrentLm(nn.Module):
         """Make the model that `options` describe over the vocabulary "tokens"."""
         config = configure(RecurrentLmConfig, architecture, "lm", options)
         return cls(config, len(vocabularies["tokens"]), seed=seed)
-
-    def options(self) -> dict[str, Any]:
-        """Give what `build` needs to make this model again, JSON-able."""
-        options = dataclasses.asdict(self.config)
-        del options["architecture"]
-        return options
 
     def loss(
         self, batch: TensorBatch, state: RecurrentState | None = None

@@ -6,7 +6,6 @@ the encoder gives a position, D directions, L layers.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -172,12 +171,6 @@ class RecurrentSeq2Seq(nn.Module):
         config = configure(RecurrentSeq2SeqConfig, architecture, "seq2seq", options)
         sizes = len(vocabularies["source"]), len(vocabularies["target"])
         return cls(config, *sizes, seed=seed)
-
-    def options(self) -> dict[str, Any]:
-        """Give what `build` needs to make this model again, JSON-able."""
-        options = dataclasses.asdict(self.config)
-        del options["architecture"]
-        return options
 
     def loss(
         self, batch: TensorBatch, state: State | None = None

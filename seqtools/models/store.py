@@ -14,6 +14,7 @@ from seqtools import artifact
 from seqtools.artifact import Artifact
 from seqtools.errors import ConfigError, FormatError
 from seqtools.models import model_class
+from seqtools.models.config import options_of
 from seqtools.models.description import COUNTS, KIND, TOKENS, VERSION, read_vocabularies
 from seqtools.streams.outputs import replace_file
 from seqtools.text.vocab import Vocabulary
@@ -67,8 +68,7 @@ def build_model(
 
 def model_config(model: nn.Module) -> dict[str, Any]:
     """Give the complete options of a model, defaults filled in; `build_model` takes them."""
-    options: dict[str, Any] = model.options()  # type: ignore[operator]  # all our models have it
-    return options
+    return options_of(model.config)  # all our models have one
 
 
 def summary(model: nn.Module) -> list[tuple[str, tuple[int, ...], int]]:

@@ -1,0 +1,55 @@
+"""Functions compiled by numba, kept compiled in a cache of the user's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+from numba.core import event
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _cache_folder() -> str | None:
+    """The user's own folder for compiled code, or None where none can be written."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.path.join(home, "seqtools", "numba")
+    with contextlib.suppress(OSError):
+        os.makedirs(folder, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    return None
+
+
+_FOLDER = _cache_folder()
+if _FOLDER is not None and not os.environ.get("NUMBA_CACHE_DIR"):
+    numba.config.CACHE_DIR = _FOLDER
+
+
+def kernel(function: F) -> F:
+    """Compile a function on its first call, without the interpreter's lock.
+
+    Compiled code is kept for later runs; where there is no place for it that is no error, and every
+    run compiles.
+    """
+    with contextlib.suppress(RuntimeError):  # numba finds no folder that it may write
+        return numba.njit(nogil=True, cache=True)(function)  # type: ignore[no-any-return]
+    return numba.njit(nogil=True)(function)  # type: ignore[no-any-return]
+
+
+def on_compile(callback: Callable[[], None]) -> None:
+    """Call `callback` once, before the first function that has to be compiled anew."""
+
+    class First(event.Listener):
+        def on_start(self, event: Any) -> None:
+            nonlocal callback
+            once, callback = callback, lambda: None
+            once()
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", First())

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import event
+from numba.core import config, event
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,7 +26,7 @@ def _cache_folder() -> str | None:
 
 _FOLDER = _cache_folder()
 if _FOLDER is not None and not os.environ.get("NUMBA_CACHE_DIR"):
-    numba.config.CACHE_DIR = _FOLDER
+    config.CACHE_DIR = _FOLDER  # type: ignore[attr-defined]
 
 
 def kernel(function: F) -> F:
@@ -36,8 +36,8 @@ def kernel(function: F) -> F:
     run compiles.
     """
     with contextlib.suppress(RuntimeError):  # numba finds no folder that it may write
-        return numba.njit(nogil=True, cache=True)(function)  # type: ignore[no-any-return]
-    return numba.njit(nogil=True)(function)  # type: ignore[no-any-return]
+        return cast(F, numba.njit(nogil=True, cache=True)(function))
+    return cast(F, numba.njit(nogil=True)(function))
 
 
 def on_compile(callback: Callable[[], None]) -> None:
@@ -52,4 +52,4 @@ def on_compile(callback: Callable[[], None]) -> None:
         def on_end(self, event: Any) -> None:
             pass
 
-    event.register("numba:compile", First())
+    event.register("numba:compile", First())  # type: ignore[no-untyped-call]

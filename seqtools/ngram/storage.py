@@ -114,7 +114,7 @@ class Column:
         if self._array is not None:
             return self._array[start:end]
         values = np.empty(max(0, end - start), dtype=self.dtype)
-        view, position = memoryview(values).cast("B"), start * self.dtype.itemsize
+        view, position = values.view(np.uint8).data, start * self.dtype.itemsize
         while view:
             count = os.preadv(self._file.fileno(), [view], position)
             if not count:
@@ -147,7 +147,7 @@ class Column:
         self._store.held -= self._length * self.dtype.itemsize
 
     def _write(self, values: Array, start: int) -> None:
-        view, position = memoryview(values).cast("B"), start * self.dtype.itemsize
+        view, position = values.view(np.uint8).data, start * self.dtype.itemsize
         while view:
             try:
                 count = os.pwrite(self._file.fileno(), view, position)

@@ -1,0 +1,394 @@
+"""The n-grams of a corpus with their counts, for all orders at once.
+
+The ids of the text are cut by last word into partitions that fit into memory, each is sorted in
+suffix order (`sorting`), and the distinct n-grams of all orders fall out of one pass over it. What
+a partition gives is appended to the columns of each order, so these are in suffix order as a whole:
+the layout of `model.Level`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from seqtools.errors import SeqtoolsError
+from seqtools.ngram.sorting import NONE, Layout, emit, gather, interleave, link, sort_occurrences
+from seqtools.ngram.storage import BLOCK, Column, Store
+from seqtools.ngram.words import BOS, EOS, SPECIALS, Learner, Words
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+_SHARE = 16  # a corpus that fits well into memory is cut so far, so that a partition fits a cache
+_SMALLEST = 1 << 18
+_RUN_BLOCK = 1 << 16
+_MOST = 0xFFFFFFFF - 1  # rows of an order
+
+
+@dataclass
+class Corpus:
+    """A text as ids.
+
+    Attributes:
+        words: the vocabulary; ordinary words by falling frequency, ties by code point.
+        ids: int32, `</s>`, and then all records, each with `</s>` at its end.
+        frequencies: int64 (V,), how often each word occurs; `</s>` once a record, `<s>` never.
+        spelled_unk: tokens spelled `<unk>` that became it.
+        spelled_marker: tokens spelled `<s>` or `</s>` that became `<unk>`.
+    """
+
+    words: Words
+    ids: Column
+    frequencies: Array
+    spelled_unk: int = 0
+    spelled_marker: int = 0
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return int(self.frequencies[EOS])
+
+    @property
+    def events(self) -> int:
+        """How many words are predicted: all tokens, and `</s>` once a record."""
+        return len(self.ids) - 1
+
+
+class Reader:
+    """Takes in a text, piece by piece.
+
+    Args:
+        store: where the ids are kept.
+        vocabulary: the only words there are, all others being `<unk>`; None learns them.
+        unk_as_word: text spelled `<unk>` is an ordinary word.
+    """
+
+    def __init__(
+        self, store: Store, *, vocabulary: list[bytes] | None = None, unk_as_word: bool = False
+    ) -> None:
+        self._learner = Learner(unk_as_word=unk_as_word)
+        self._words: Words | None = None
+        if vocabulary is not None:
+            strings = [*SPECIALS, *vocabulary]
+            self._words = Words.from_strings(strings, unk_as_word=unk_as_word)
+        self._store = store
+        self._pieces: list[Column] = []
+        self._room = 0  # in the last piece
+        self._frequencies = np.zeros(1 << 16, dtype=np.int64)
+        self.events = 0
+
+    def add_text(self, data: bytes) -> None:
+        """Take whole lines of plain text, tokens separated by white space."""
+        if self._words is None:
+            self._add(self._learner.learn_text(data))
+        else:
+            self._add(self._words.encode_text(data, mark=True)[0])
+
+    def add_packed(self, data: bytes) -> None:
+        """Take records as `words.pack_tokens` gives them."""
+        if self._words is None:
+            self._add(self._learner.learn_packed(data))
+        else:
+            self._add(self._words.encode_packed(data, mark=True)[0])
+
+    def finish(self) -> Corpus:
+        """The whole text, with the ids it keeps."""
+        words = self._words or self._learner.words()
+        frequencies = np.zeros(len(words), dtype=np.int64)
+        known = min(len(words), len(self._frequencies))
+        frequencies[:known] = self._frequencies[:known]
+        strings = words.strings()
+        order = _by_frequency(strings, frequencies)
+        ranks = np.empty(len(words), dtype=np.int32)
+        ranks[order] = np.arange(len(words), dtype=np.int32)
+        ids = self._store.column(np.int32, self.events + 1)
+        ids.append(np.array([EOS], dtype=np.int32))
+        for piece in self._pieces:
+            for block in piece.blocks():
+                ids.append(ranks[block])
+            piece.free()
+        return Corpus(
+            Words.from_strings([strings[word] for word in order], unk_as_word=words.unk_as_word),
+            ids,
+            frequencies[order],
+            self._learner.spelled_unk,
+            self._learner.spelled_marker,
+        )
+
+    def _add(self, ids: Array) -> None:
+        if not len(ids):
+            return
+        seen = np.bincount(ids)
+        if len(seen) > len(self._frequencies):
+            self._frequencies = np.pad(self._frequencies, (0, 2 * len(seen)))
+        self._frequencies[: len(seen)] += seen
+        if not self._pieces or self._room < len(ids):
+            self._room = max(4 * BLOCK, len(ids))
+            self._pieces.append(self._store.column(np.int32, self._room))
+        self._pieces[-1].append(ids)
+        self._room -= len(ids)
+        self.events += len(ids)
+
+
+def _by_frequency(strings: list[bytes], frequencies: Array) -> Array:
+    """Ids in their final order: specials, then by falling frequency, ties by code point."""
+    first = len(SPECIALS)
+    ordinary = np.array(sorted(range(first, len(strings)), key=strings.__getitem__), dtype=np.int64)
+    falling = np.argsort(-frequencies[ordinary], kind="stable")
+    return np.concatenate([np.arange(first), ordinary[falling]])
+
+
+@dataclass
+class Grams:
+    """The distinct n-grams of one order, in suffix order.
+
+    Attributes:
+        words: uint32 (n,), leftmost words; for unigrams all ids.
+        begins: uint32 (n + 1,), where the extensions to the left begin one order up.
+        counts: uint32 (n,); see `count`.
+        raws: uint32 (n,), occurrences, where they are asked for and differ from the counts.
+        contexts: uint32 (n,), the row of each n-gram without its last word, one order down.
+        of_counts: int64 (5,), how many have a count of 1, 2, 3, 4 (index 0 is not used).
+    """
+
+    words: Column
+    begins: Column
+    counts: Column
+    raws: Column | None = None
+    contexts: Column | None = None
+    of_counts: Array = field(default_factory=lambda: np.zeros(5, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def tally(self, counts: Array) -> None:
+        """Add to `of_counts`."""
+        self.of_counts += np.bincount(np.minimum(counts, 5), minlength=6)[:5]
+
+
+def count(
+    corpus: Corpus, order: int, store: Store, scratch: int, *, adjusted: bool, raws: bool = False
+) -> list[Grams]:
+    """Count the n-grams of all orders up to `order`.
+
+    Args:
+        corpus: the text.
+        order: the highest order.
+        store: where the results are kept.
+        scratch: bytes of memory to work in, besides.
+        adjusted: below the highest order, count the different words to the left of an n-gram
+            instead of its occurrences, unless it begins with `<s>` (Chen and Goodman 1998, section
+            2.7; Heafield et al. 2013, section 3.3).
+        raws: keep the occurrences as well.
+
+    Raises:
+        SeqtoolsError: there are more n-grams of an order than a row number can tell.
+    """
+    if order == 1:
+        return [_unigrams(corpus, store, corpus.frequencies)]
+    counter = _Counter(corpus, order, store, scratch, adjusted=adjusted, raws=raws)
+    counter.run()
+    return counter.grams
+
+
+class _Counter:
+    """One run of `count`."""
+
+    def __init__(
+        self, corpus: Corpus, order: int, store: Store, scratch: int, *, adjusted: bool, raws: bool
+    ) -> None:
+        self.corpus, self.order, self.store, self.scratch = corpus, order, store, scratch
+        self.adjusted, self.keep_raws = adjusted, raws and adjusted
+        self.children = np.zeros(len(corpus.words), dtype=np.int64)
+        self.grams = [self._column_set() for _ in range(order)]
+        self.places = [store.column(np.uint32, corpus.events) for _ in range(order)]
+        self.parts = _partition(corpus.frequencies, self._part_size())
+
+    def run(self) -> None:
+        for low, high in self.parts:
+            self._do_part(low, high)
+        for index in range(1, self.order - 1):
+            self._close_begins(index)
+        counts = self.children if self.adjusted else self.corpus.frequencies
+        self.grams[0] = _unigrams(self.corpus, self.store, counts, self.children)
+        if self.keep_raws:
+            self.grams[0].raws = self.store.column(np.uint32, len(self.grams[0]))
+            self.grams[0].raws.append(self.corpus.frequencies)
+        self._link_contexts()
+
+    def _column_set(self) -> Grams:
+        size = self.corpus.events
+        return Grams(
+            self.store.column(np.uint32, size),
+            self.store.column(np.uint32, size + 1),
+            self.store.column(np.uint32, size),
+            self.store.column(np.uint32, size) if self.keep_raws else None,
+        )
+
+    def _part_size(self) -> int:
+        """Occurrences that a partition should have, and will where no one word is too frequent."""
+        row = 64 + 20 * self.order  # bytes: keys, rows and what `emit` writes
+        most = max(1 << 12, self.scratch // row)
+        return min(most, max(_SMALLEST, self.corpus.events // _SHARE))
+
+    def _do_part(self, low: int, high: int) -> None:
+        size = int(self.corpus.frequencies[low:high].sum())
+        layout = Layout.plan(self.order, len(self.corpus.words), size)
+        fields = np.array(layout.fields, dtype=np.int64)
+        keys = np.empty((len(fields), size), dtype=np.uint64)
+        lengths = np.empty(size, dtype=np.uint8)
+        found = 0
+        for ids, start in _stretches(self.corpus.ids, self.order - 1):
+            found = gather(
+                ids, start, low, high, self.order, layout.bits, fields, keys, lengths, found
+            )
+        done = sort_occurrences(keys, lengths, layout)
+        words = np.empty((self.order, size), dtype=np.uint32)
+        begins = np.zeros((self.order, size + 1), dtype=np.uint32)
+        counts = np.zeros((self.order, size), dtype=np.uint32)
+        places = np.empty((self.order, size), dtype=np.uint32)
+        sizes = np.zeros(self.order, dtype=np.int64)
+        emit(
+            keys, lengths, done.rows, done.common, fields, layout.bits,
+            words, begins, counts, places, sizes, self.children,
+        )  # fmt: skip
+        for index in range(self.order - 1, 0, -1):  # downwards: begins count what is there above
+            rows = int(sizes[index])
+            self._append(
+                index, words[index, :rows], begins[index, : rows + 1], counts[index, :rows]
+            )
+            here = places[index]
+            base = np.uint32(len(self.grams[index]) - rows)
+            self.places[index].append(np.where(here == NONE, here, here + base))
+
+    def _append(self, index: int, words: Array, begins: Array, counts: Array) -> None:
+        grams = self.grams[index]
+        if len(grams) + len(words) > _MOST:
+            raise SeqtoolsError(f"more than {_MOST} n-grams of order {index + 1}")
+        highest = index + 1 == self.order
+        given = counts
+        if not highest:
+            above = self.grams[index + 1]
+            base = len(above) - int(begins[-1])
+            grams.begins.append(begins[:-1] + np.uint32(base))
+            if self.adjusted:
+                given = np.where(words == BOS, counts, np.diff(begins))
+        grams.words.append(words)
+        grams.counts.append(given)
+        if grams.raws is not None:
+            grams.raws.append(counts)
+        grams.tally(given)
+
+    def _close_begins(self, index: int) -> None:
+        end = len(self.grams[index + 1])
+        self.grams[index].begins.append(np.array([end], dtype=np.uint32))
+
+    def _link_contexts(self) -> None:
+        """Find the context of each n-gram from where its occurrences stand in the text."""
+        before = None
+        for index in range(1, self.order):
+            if self.order > 2:
+                rows = self._in_text_order(self.places[index])
+                if before is not None:
+                    self.grams[index].contexts = self._link(len(self.grams[index]), rows, before)
+                    before.free()
+                before = rows
+            self.places[index].free()
+        if before is not None:
+            before.free()
+
+    def _in_text_order(self, places: Column) -> Column:
+        """The rows, which lie partition by partition, as the text goes."""
+        part_of = np.zeros(len(self.corpus.words), dtype=np.uint16)
+        for number, (low, high) in enumerate(self.parts):
+            part_of[low:high] = number
+        out = self.store.column(np.uint32, self.corpus.events)
+        runs = _Runs(places, [int(self.corpus.frequencies[a:b].sum()) for a, b in self.parts])
+        for start in range(1, len(self.corpus.ids), BLOCK):
+            out.append(runs.take(part_of[self.corpus.ids[start : start + BLOCK]]))
+        return out
+
+    def _link(self, size: int, rows: Column, before: Column) -> Column:
+        out = self.store.column(np.uint32, size)
+        step = max(BLOCK, self.scratch // 4)
+        for first in range(0, size, step):
+            contexts = np.zeros(min(step, size - first), dtype=np.uint32)
+            for start in range(1, len(rows), BLOCK):
+                end = min(start + BLOCK, len(rows))
+                link(rows[start:end], before[start - 1 : end - 1], first, contexts)
+            out.append(contexts)
+        return out
+
+
+class _Runs:
+    """Values that lie in runs one after the other, taken from the runs in turn."""
+
+    def __init__(self, source: Column, sizes: list[int]) -> None:
+        self._source = source
+        ends = np.cumsum(sizes, dtype=np.int64)
+        self._next = ends - np.array(sizes, dtype=np.int64)  # what to read of each run
+        self._ends = ends
+        if source.on_disk:
+            self._buffer = np.empty(len(sizes) * _RUN_BLOCK, dtype=source.dtype)
+            self._cursors = np.arange(len(sizes), dtype=np.int64) * _RUN_BLOCK
+            self._limits = self._cursors.copy()
+        else:
+            self._buffer = source[0 : len(source)]
+            self._cursors, self._limits = self._next, ends
+
+    def take(self, parts: Array) -> Array:
+        """The next value of the run that each of `parts` names."""
+        out = np.empty(len(parts), dtype=self._buffer.dtype)
+        done = 0
+        while True:
+            done = interleave(parts, self._cursors, self._limits, self._buffer, out, done)
+            if done == len(parts):
+                return out
+            self._fill(int(parts[done]))
+
+    def _fill(self, run: int) -> None:
+        start = int(self._next[run])
+        values = self._source[start : min(start + _RUN_BLOCK, int(self._ends[run]))]
+        at = run * _RUN_BLOCK
+        self._buffer[at : at + len(values)] = values
+        self._next[run] += len(values)
+        self._cursors[run], self._limits[run] = at, at + len(values)
+
+
+def _unigrams(corpus: Corpus, store: Store, counts: Array, children: Array | None = None) -> Grams:
+    size = len(corpus.words)
+    grams = Grams(
+        store.column(np.uint32, size), store.column(np.uint32, size + 1),
+        store.column(np.uint32, size),
+    )  # fmt: skip
+    counts = counts.copy()
+    counts[BOS] = 0
+    grams.words.append(np.arange(size))
+    grams.counts.append(counts)
+    grams.tally(counts[counts > 0])
+    if children is not None:
+        grams.begins.append(np.concatenate([[0], np.cumsum(children)]))
+    return grams
+
+
+def _partition(frequencies: Array, size: int) -> list[tuple[int, int]]:
+    """Ranges of ids whose words occur about `size` times together."""
+    parts = []
+    low, total = 0, 0
+    for word, frequency in enumerate(frequencies.tolist()):
+        if total and total + frequency > size:
+            parts.append((low, word))
+            low, total = word, 0
+        total += frequency
+    parts.append((low, len(frequencies)))
+    return parts
+
+
+def _stretches(ids: Column, history: int) -> Iterator[tuple[Array, int]]:
+    """The text in pieces, each with what comes before it, and where it begins."""
+    step = BLOCK if ids.on_disk else len(ids)
+    for start in range(1, len(ids), step):
+        lead = min(history, start)
+        yield ids[start - lead : start + step], lead

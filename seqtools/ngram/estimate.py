@@ -20,7 +20,6 @@ from seqtools.ngram.counts import Corpus, Grams, Reader, count
 from seqtools.ngram.heldout import fit_weights
 from seqtools.ngram.model import Level, Model
 from seqtools.ngram.smoothing import (
-    PRUNED,
     STUPID,
     Smoothing,
     accumulate,
@@ -75,7 +74,7 @@ class Settings:
     """
 
     order: int
-    smoothing: Smoothing = Smoothing()
+    smoothing: Smoothing = field(default_factory=Smoothing)
     prune: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
@@ -351,7 +350,7 @@ class _Estimator:
         size = len(grams)
         level = Level(
             store.column(np.uint32, size), store.column(np.uint32, size + 1),
-            store.column(np.float32, size), store.column(np.float32, 0 if weights is None else size),
+            store.column(np.float32, size), store.column(np.float32, size * (weights is not None)),
         )  # fmt: skip
         if self.exact:
             chosen = slice(None) if kept is None else kept[0:size] > 0

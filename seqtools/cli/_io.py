@@ -159,14 +159,26 @@ class Session:
             yield place, value
 
     def filter(
-        self, make: MakeTransform, *, parse: Parse = records.loads, keep_blank: bool = False
+        self,
+        make: MakeTransform,
+        *,
+        parse: Parse = records.loads,
+        keep_blank: bool = False,
+        sink: Callable[[bytes], None] | None = None,
     ) -> Counts:
         """Put every record through a transform, over `--jobs` processes, in order.
+
+        Args:
+            make: makes the transform.
+            parse: line to record.
+            keep_blank: blank lines are records.
+            sink: takes what the transforms make, instead of the output.
 
         Returns:
             What the transforms counted.
         """
         streams = self.streams
+        take = sink or self._output.write
         job = Filter(make, parse, streams.shard, streams.first_record, streams.rejects is not None)
         counts: Counts = Counter()
         blocks = self.blocks(keep_blank=keep_blank)
@@ -174,7 +186,7 @@ class Session:
             for result in results:
                 self.records += result.records
                 counts.update(result.counts)
-                self._output.write(result.data)
+                take(result.data)
                 for reject in result.rejects:
                     self.reject(reject)
                 self.progress()

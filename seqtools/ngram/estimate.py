@@ -402,7 +402,8 @@ class _Estimator:
 def _log10(values: Array) -> Array:
     """log10 as float32, at most 0: rounding must not make a probability of more than 1."""
     with np.errstate(divide="ignore"):
-        return np.minimum(np.log(values) * _LOG10_E, 0).astype(np.float32)
+        logs: Array = np.minimum(np.log(values) * _LOG10_E, 0).astype(np.float32)
+    return logs
 
 
 def _families(begins: Column) -> Iterator[tuple[int, int, Array]]:

@@ -85,7 +85,8 @@ def _lengths(ids: Array) -> Array:
     places = np.arange(len(ids))
     ends = np.where(ids == EOS, places, -1)
     last = np.concatenate([[-1], np.maximum.accumulate(ends)[:-1]])
-    return places - last + 1
+    lengths: Array = places - last + 1
+    return lengths
 
 
 @kernel

@@ -1,0 +1,28 @@
+"""Options that several kinds of seq-ngram share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+text_option = click.option(
+    "--text", is_flag=True, help="Read plain lines; words are separated by white space."
+)
+_MEMORY = (
+    click.option(
+        "-S", "--memory", default="50%", show_default=True, metavar="SIZE",
+        help="Memory to work in (4G, 500M, 50%); what does not fit goes into temporary files.",
+    ),
+    click.option("-T", "--temp-dir", metavar="FOLDER", help="Where temporary files go."),
+)  # fmt: skip
+
+
+def memory_options(function: F) -> F:
+    """Give a command `--memory` and `--temp-dir`."""
+    for option in reversed(_MEMORY):
+        function = option(function)
+    return function

@@ -290,3 +290,55 @@ def events(records: Iterable[Sequence[str]], order: int) -> list[Gram]:
 def bucket(count: int) -> int:
     """The power of two in a count, at most 15."""
     return min(BUCKETS - 1, int(math.log2(count)))
+
+
+def likelihood(model: Reference, heldout: Iterable[Sequence[str]]) -> float:
+    """The logarithm of the probability of other records."""
+    found = 0.0
+    for *history, word in events(heldout, model.order):
+        word = word if word in model.vocabulary else UNK
+        found += math.log(model.probability(word, history))
+    return found
+
+
+def fit_weights(
+    records: Sequence[Sequence[str]], order: int, heldout: Sequence[Sequence[str]], steps: int
+) -> list[list[float]]:
+    """Weights of Jelinek-Mercer by expectation maximisation (Chen and Goodman 1998, section 2.3).
+
+    A word comes from the longest context with a probability of its weight, else from the next
+    shorter one in the same way, at last from the uniform distribution. A step makes each weight the
+    share of the words that came from a context among those that came from it or a shorter one.
+    """
+    model = Reference(records, order, "mle")
+    weights = [[0.5] * BUCKETS for _ in range(order)]
+    chains = []
+    for gram in events(heldout, order):
+        chain = []
+        for length in range(len(gram)):
+            part = gram[len(gram) - 1 - length :]
+            if model.is_context(part[:-1]):
+                total = model._totals[part[:-1]]
+                chain.append((length, bucket(total), model._count(part) / total))
+        chains.append(chain)
+    for _ in range(steps):
+        here = [[0.0] * BUCKETS for _ in range(order)]
+        below = [[0.0] * BUCKETS for _ in range(order)]
+        for chain in chains:
+            paths, left = [], 1.0  # of making the word by each context, the longest first
+            for length, number, share in reversed(chain):
+                weight = weights[length][number]
+                paths.append((length, number, left * weight * share))
+                left *= 1 - weight
+            rest = left / len(model.vocabulary)
+            whole = rest + sum(path[2] for path in paths)
+            for length, number, path in reversed(paths):
+                here[length][number] += path / whole
+                below[length][number] += rest / whole
+                rest += path
+        for length in range(order):
+            for number in range(BUCKETS):
+                total = here[length][number] + below[length][number]
+                if total:
+                    weights[length][number] = here[length][number] / total
+    return weights

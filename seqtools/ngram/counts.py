@@ -15,14 +15,25 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from seqtools.errors import SeqtoolsError
-from seqtools.ngram.sorting import NONE, Layout, emit, gather, interleave, link, sort_occurrences
-from seqtools.ngram.storage import BLOCK, Column, Store
+from seqtools.ngram.sorting import (
+    NONE,
+    Layout,
+    Sorting,
+    emit,
+    gather,
+    interleave,
+    link,
+    shortened,
+    sort_occurrences,
+)
+from seqtools.ngram.storage import BLOCK, Column, Store, roomy
 from seqtools.ngram.words import BOS, EOS, SPECIALS, Learner, Words
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-_SHARE = 16  # a corpus that fits well into memory is cut so far, so that a partition fits a cache
-_SMALLEST = 1 << 18
+_SHARE = 64  # a corpus that fits well into memory is cut so far, so that a partition fits a cache
+_SMALLEST = 1 << 17
+_GOES = 4  # through the text, to collect its occurrences, where memory allows
 _RUN_BLOCK = 1 << 16
 _MOST = 0xFFFFFFFF - 1  # rows of an order
 
@@ -95,6 +106,7 @@ class Reader:
 
     def finish(self) -> Corpus:
         """The whole text, with the ids it keeps."""
+        self._store.standard = 8 * (self.events + 1)
         words = self._words or self._learner.words()
         frequencies = np.zeros(len(words), dtype=np.int64)
         known = min(len(words), len(self._frequencies))
@@ -193,6 +205,33 @@ def count(
     return counter.grams
 
 
+@dataclass
+class _Room:
+    """Arrays to count one part in, used again for the next one."""
+
+    sorting: Sorting
+    words: Array
+    begins: Array
+    counts: Array
+    places: Array
+
+    @classmethod
+    def allocate(cls, layout: Layout, size: int) -> _Room:
+        order = layout.order
+        return cls(
+            Sorting.allocate(len(layout.fields), size), roomy((order, size), np.uint32),
+            roomy((order, size + 1), np.uint32), roomy((order, size), np.uint32),
+            roomy((size, order), np.uint32),
+        )  # fmt: skip
+
+    def cut(self, size: int) -> _Room:
+        """The same arrays for a part of `size` occurrences."""
+        return _Room(
+            self.sorting.cut(size), shortened(self.words, size), shortened(self.begins, size + 1),
+            shortened(self.counts, size), self.places[:size],
+        )  # fmt: skip
+
+
 class _Counter:
     """One run of `count`."""
 
@@ -202,13 +241,18 @@ class _Counter:
         self.corpus, self.order, self.store, self.scratch = corpus, order, store, scratch
         self.adjusted, self.keep_raws = adjusted, raws and adjusted
         self.children = np.zeros(len(corpus.words), dtype=np.int64)
+        self._keys = np.empty((0, 0), dtype=np.uint64)
         self.grams = [self._column_set() for _ in range(order)]
         self.places = [store.column(np.uint32, corpus.events) for _ in range(order)]
         self.parts = _partition(corpus.frequencies, self._part_size())
+        self.sizes = [int(corpus.frequencies[low:high].sum()) for low, high in self.parts]
+        self.layout = Layout.plan(order, len(corpus.words), max(self.sizes))
+        self.fields = np.array(self.layout.fields, dtype=np.int64)
+        self.room = _Room.allocate(self.layout, max(self.sizes))
 
     def run(self) -> None:
-        for low, high in self.parts:
-            self._do_part(low, high)
+        for group in _groups(self.sizes, self._group_size()):
+            self._do_group(group)
         for index in range(1, self.order - 1):
             self._close_begins(index)
         counts = self.children if self.adjusted else self.corpus.frequencies
@@ -216,6 +260,8 @@ class _Counter:
         if self.keep_raws:
             self.grams[0].raws = self.store.column(np.uint32, len(self.grams[0]))
             self.grams[0].raws.append(self.corpus.frequencies)
+        self._keys = np.empty((0, 0), dtype=np.uint64)
+        del self.room
         self._link_contexts()
 
     def _column_set(self) -> Grams:
@@ -228,38 +274,50 @@ class _Counter:
         )
 
     def _part_size(self) -> int:
-        """Occurrences that a partition should have, and will where no one word is too frequent."""
-        row = 64 + 20 * self.order  # bytes: keys, rows and what `emit` writes
-        most = max(1 << 12, self.scratch // row)
+        """Occurrences that a part should have, and will where no one word is too frequent."""
+        row = 40 + 20 * self.order  # bytes: keys, rows and what `emit` writes
+        most = max(1 << 12, self.scratch // 2 // row)
         return min(most, max(_SMALLEST, self.corpus.events // _SHARE))
 
-    def _do_part(self, low: int, high: int) -> None:
-        size = int(self.corpus.frequencies[low:high].sum())
-        layout = Layout.plan(self.order, len(self.corpus.words), size)
-        fields = np.array(layout.fields, dtype=np.int64)
-        keys = np.empty((len(fields), size), dtype=np.uint64)
-        lengths = np.empty(size, dtype=np.uint8)
-        found = 0
+    def _group_size(self) -> int:
+        """Occurrences that are collected in one go through the text."""
+        most = self.scratch // 2 // (8 * len(self.fields))
+        return max(max(self.sizes), min(most, self.corpus.events // _GOES))
+
+    def _do_group(self, group: range) -> None:
+        """Collect the occurrences of some parts, then count them part by part."""
+        part_of = np.full(len(self.corpus.words), -1, dtype=np.int16)
+        for number, part in enumerate(group):
+            low, high = self.parts[part]
+            part_of[low:high] = number
+        ends = np.cumsum([self.sizes[part] for part in group], dtype=np.int64)
+        keys = self._keys_for(int(ends[-1]))
+        cursors = np.concatenate([[0], ends[:-1]])
         for ids, start in _stretches(self.corpus.ids, self.order - 1):
-            found = gather(
-                ids, start, low, high, self.order, layout.bits, fields, keys, lengths, found
-            )
-        done = sort_occurrences(keys, lengths, layout)
-        words = np.empty((self.order, size), dtype=np.uint32)
-        begins = np.zeros((self.order, size + 1), dtype=np.uint32)
-        counts = np.zeros((self.order, size), dtype=np.uint32)
-        places = np.empty((self.order, size), dtype=np.uint32)
+            gather(ids, start, part_of, self.order, self.layout.bits, self.fields, keys, cursors)
+        for part, end in zip(group, ends.tolist(), strict=True):
+            self._do_part(keys[:, end - self.sizes[part] : end])
+
+    def _keys_for(self, size: int) -> Array:
+        if self._keys.size < len(self.fields) * size:
+            self._keys = roomy((len(self.fields), size), np.uint64)
+        return shortened(self._keys, size)
+
+    def _do_part(self, keys: Array) -> None:
+        room = self.room.cut(keys.shape[1])
+        done = sort_occurrences(keys, room.sorting, self.layout)
         sizes = np.zeros(self.order, dtype=np.int64)
         emit(
-            keys, lengths, done.rows, done.common, fields, layout.bits,
-            words, begins, counts, places, sizes, self.children,
+            done.keys, done.rows, done.common, self.fields, self.layout.bits,
+            room.words, room.begins, room.counts, room.places, sizes, self.children,
         )  # fmt: skip
         for index in range(self.order - 1, 0, -1):  # downwards: begins count what is there above
             rows = int(sizes[index])
             self._append(
-                index, words[index, :rows], begins[index, : rows + 1], counts[index, :rows]
-            )
-            here = places[index]
+                index, room.words[index, :rows], room.begins[index, : rows + 1],
+                room.counts[index, :rows],
+            )  # fmt: skip
+            here = room.places[:, index]
             base = np.uint32(len(self.grams[index]) - rows)
             self.places[index].append(np.where(here == NONE, here, here + base))
 
@@ -305,7 +363,7 @@ class _Counter:
         for number, (low, high) in enumerate(self.parts):
             part_of[low:high] = number
         out = self.store.column(np.uint32, self.corpus.events)
-        runs = _Runs(places, [int(self.corpus.frequencies[a:b].sum()) for a, b in self.parts])
+        runs = _Runs(places, self.sizes)
         for start in range(1, len(self.corpus.ids), BLOCK):
             out.append(runs.take(part_of[self.corpus.ids[start : start + BLOCK]]))
         return out
@@ -384,6 +442,17 @@ def _partition(frequencies: Array, size: int) -> list[tuple[int, int]]:
         total += frequency
     parts.append((low, len(frequencies)))
     return parts
+
+
+def _groups(sizes: list[int], most: int) -> Iterator[range]:
+    """Parts that follow each other and have at most `most` occurrences together."""
+    start, total = 0, 0
+    for part, size in enumerate(sizes):
+        if part > start and total + size > most:
+            yield range(start, part)
+            start, total = part, 0
+        total += size
+    yield range(start, len(sizes))
 
 
 def _stretches(ids: Column, history: int) -> Iterator[tuple[Array, int]]:

@@ -24,10 +24,10 @@ from seqtools.ngram.smoothing import (
     Smoothing,
     accumulate,
     probabilities,
-    weights_of_contexts,
+    weigh_contexts,
 )
 from seqtools.ngram.sorting import interleave
-from seqtools.ngram.storage import BLOCK, Column, Store
+from seqtools.ngram.storage import BLOCK, Column, Store, roomy
 from seqtools.ngram.words import BOS, UNK, pack_tokens
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -193,6 +193,7 @@ class _Estimator:
         self.exact = exact
         # <s> is never predicted, and <unk> may not exist.
         self.vocabulary = len(corpus.words) - 1 - (not self.smoothing.unk)
+        self._statistics = np.empty(0, dtype=np.uint32)
         self.parameters: list[Array] = []
         self.levels: list[Level] = []
         self.done = Estimate(Model(corpus.words, self.levels, {}), [], [], [])
@@ -227,7 +228,7 @@ class _Estimator:
         """Probabilities of the unigrams."""
         grams, smoothing = self.grams[0], self.smoothing
         counts = grams.counts[0 : len(grams)]
-        statistics = np.zeros((1, 5), dtype=np.uint32)
+        statistics = np.zeros((1, 4), dtype=np.uint32)
         seen = counts[counts > 0]
         nowhere = np.zeros(len(seen), dtype=np.uint32)
         accumulate(nowhere, seen, _NOTHING, 0, False, statistics)
@@ -236,14 +237,14 @@ class _Estimator:
         mixed = smoothing.interpolated and smoothing.interpolate_unigrams
         uniform = np.full(1 if mixed else 0, 1 / self.vocabulary)
         values = np.zeros(len(counts))
+        factors = np.empty((1, 2))
+        weigh_contexts(self.parameters[0], statistics, factors)
         probabilities(
-            self.parameters[0], counts, np.zeros(len(counts), dtype=np.uint32), 0, statistics,
+            self.parameters[0], counts, np.zeros(len(counts), dtype=np.uint32), 0, factors,
             everything, uniform, values,
         )  # fmt: skip
         if smoothing.interpolated and not mixed:
-            left = np.empty(1)
-            weights_of_contexts(self.parameters[0], statistics, left)
-            values[UNK] += left[0]
+            values[UNK] += factors[0, 1]
         if not smoothing.unk:
             values[UNK] = 0
         values[BOS] = 1  # as lmplz has it: it is given, not predicted
@@ -263,23 +264,38 @@ class _Estimator:
         return column
 
     def _next(self, index: int, shorter: Column, kept: Column | None) -> tuple[Column, Column]:
-        """Probabilities of one order, and the weights of its contexts in the order below."""
+        """Probabilities of one order, and log10 of the weights of its contexts."""
         contexts = len(self.grams[index - 1])
-        size = max(BLOCK, self.scratch // 40)
+        width = 4 if kept is None else 6
+        size = max(BLOCK, self.scratch // (4 * width))
         starts = range(0, contexts, size)
-        weights = self.store.column(np.float64, contexts)
+        weights = self.store.column(np.float32, contexts)
+        exact: list[Array] = []
         found: list[Column] = []
         for first in starts:
-            statistics = np.zeros((min(size, contexts - first), 5), dtype=np.uint32)
+            statistics = self._room(min(size, contexts - first), width)
             self._accumulate(index, first, kept, statistics)
-            for start in range(0, len(statistics), BLOCK):
-                some = statistics[start : start + BLOCK]
-                values = np.empty(len(some))
-                weights_of_contexts(self.parameters[index], some, values)
-                weights.append(values)
-            found.append(self._probabilities(index, first, statistics, shorter, len(starts) > 1))
+            factors = statistics.view(np.float64)
+            weigh_contexts(self.parameters[index], statistics, factors)
+            for start in range(0, len(factors), BLOCK):
+                weights.append(_log10(factors[start : start + BLOCK, 1]))
+            if self.exact:
+                exact.append(factors[:, 1].copy())
+            found.append(self._probabilities(index, first, factors, shorter, some=len(starts) > 1))
+        if self.exact:
+            self.done.backoffs.append(np.concatenate(exact))
         longer = found[0] if len(found) == 1 else self._woven(index, size, found)
         return longer, weights
+
+    def _room(self, rows: int, width: int) -> Array:
+        """Zeros to gather statistics in, where the last ones were."""
+        if self._statistics.size < rows * width:
+            sizes = [len(grams) for grams in self.grams[:-1]]
+            limit = max(BLOCK, self.scratch // (4 * width))
+            self._statistics = roomy(min(limit, max(sizes)) * width, np.uint32)
+        room = self._statistics[: rows * width].reshape(rows, width)
+        room[:] = 0
+        return room
 
     def _contexts(self, index: int) -> Column:
         grams = self.grams[index]
@@ -296,12 +312,7 @@ class _Estimator:
             )
 
     def _probabilities(
-        self,
-        index: int,
-        first: int,
-        statistics: Array,
-        shorter: Column,
-        some: bool,  # noqa: FBT001
+        self, index: int, first: int, factors: Array, shorter: Column, *, some: bool
     ) -> Column:
         """Probabilities of the n-grams with these contexts, all the others left out."""
         grams, contexts = self.grams[index], self._contexts(index)
@@ -313,12 +324,12 @@ class _Estimator:
             values = np.empty(rows.stop - rows.start)
             context = contexts[rows]
             probabilities(
-                self.parameters[index], grams.counts[rows], context, first, statistics,
+                self.parameters[index], grams.counts[rows], context, first, factors,
                 begins, suffixes, values,
             )  # fmt: skip
             if some:
                 known = context.astype(np.int64) - first
-                values = values[(known >= 0) & (known < len(statistics))]
+                values = values[(known >= 0) & (known < len(factors))]
             out.append(values)
         return out
 
@@ -348,31 +359,42 @@ class _Estimator:
         """Turn what is known of one order into a level of the model."""
         grams, store = self.grams[index], self.store
         size = len(grams)
-        level = Level(
-            store.column(np.uint32, size), store.column(np.uint32, size + 1),
-            store.column(np.float32, size), store.column(np.float32, size * (weights is not None)),
-        )  # fmt: skip
         if self.exact:
             chosen = slice(None) if kept is None else kept[0:size] > 0
             self.done.probabilities.append(values[0:size][chosen].copy())
             self.done.counts.append(grams.counts[0:size][chosen].copy())
             if weights is not None:
-                self.done.backoffs.append(weights[0:size][chosen].copy())
-        for start in range(0, size, BLOCK):
-            rows = slice(start, start + BLOCK)
-            stay = slice(None) if kept is None else kept[rows] > 0
-            level.words.append(grams.words[rows][stay])
-            level.log10probs.append(_log10(values[rows][stay]))
+                self.done.backoffs[index] = self.done.backoffs[index][chosen]
+        for unused in (grams.counts, grams.raws, grams.contexts):
+            if unused is not None:
+                unused.free()
+        logs = store.column(np.float32, size)
+        for block in values.blocks():
+            logs.append(_log10(block))
+        values.free()
+        nothing = store.column(np.float32, 0)
+        level = Level(grams.words, grams.begins, logs, nothing if weights is None else weights)
+        if kept is not None:
+            level.words = self._only(level.words, kept)
+            level.log10probs = self._only(level.log10probs, kept)
             if weights is not None:
-                level.log10backoffs.append(_log10(weights[rows][stay]))
-        if weights is not None:
-            for block in _kept_begins(grams.begins, kept, above):
-                level.begins.append(block)
-            weights.free()
-        for column in (grams.words, grams.begins, grams.counts, grams.raws, grams.contexts, values):
-            if column is not None:
-                column.free()
+                level.log10backoffs = self._only(level.log10backoffs, kept)
+        if kept is not None or above is not None:
+            begins = store.column(np.uint32, size + 1)
+            if weights is not None:
+                for block in _kept_begins(grams.begins, kept, above):
+                    begins.append(block)
+            grams.begins.free()
+            level.begins = begins
         self.levels.append(level)
+
+    def _only(self, column: Column, kept: Column) -> Column:
+        """What stays of a column, which is freed."""
+        out = self.store.column(column.dtype, len(column))
+        for values, stay in zip(column.blocks(), kept.blocks(), strict=True):
+            out.append(values[stay > 0])
+        column.free()
+        return out
 
     def _metadata(self) -> dict[str, Any]:
         """What the model says of itself."""
@@ -420,7 +442,7 @@ def _families(begins: Column) -> Iterator[tuple[int, int, Array]]:
 
 def _kept_begins(begins: Column, kept: Column | None, above: Column | None) -> Iterator[Array]:
     """The begins of what stays of an order, counting what stays of the one above."""
-    total = 0
+    total = last = 0
     for start, end, some in _families(begins):
         rows = slice(int(some[0]), int(some[-1]))
         if above is None:

@@ -110,8 +110,11 @@ class Smoothing:
 
     @property
     def interpolated(self) -> bool:
-        """Whether shorter contexts add to the probability of n-grams that were seen."""
-        return self.method not in ("mle", "stupid-backoff", "add-k")
+        """Whether shorter contexts add to the probability of n-grams that were seen.
+
+        To that of relative frequencies they add what was pruned, if anything was.
+        """
+        return self.method not in ("stupid-backoff", "add-k")
 
     def discounts(self, order: int, of_counts: Array) -> tuple[Array, bool]:
         """Discounts of counts 1, 2, and 3 or more, and whether they are the fallback.
@@ -166,10 +169,11 @@ def _three_discounts(of_counts: Array) -> tuple[Array, str]:
     for count in (1, 2, 3):
         if not of_counts[count]:
             return found, f"no n-gram has a count of {count}, so the discount is undefined"
-    share = of_counts[1] / (of_counts[1] + 2 * of_counts[2])
+    n = of_counts.tolist()
     for count in (1, 2, 3):
-        ratio = of_counts[count + 1] / of_counts[count]
-        found[count - 1] = value = count - (count + 1) * share * ratio
+        # In whole numbers, so that a discount of exactly 0 is not taken for one below.
+        below = n[count] * (n[1] + 2 * n[2])
+        found[count - 1] = value = (count * below - (count + 1) * n[1] * n[count + 1]) / below
         if value < 0:
             return found, f"the discount of count {count} would be {value:.6g}"
     return found, ""
@@ -196,8 +200,9 @@ def accumulate(
         kept: uint8 (n,), 0 where an n-gram is pruned; or (0,) where none is.
         first: the context that `statistics` begins with.
         all_types: pruned n-grams count among the different ones.
-        statistics: uint32 (contexts, 5) to add to: sum of counts; n-grams with count 1, 2, 3 or
-            more; sum of the counts that were pruned.
+        statistics: uint32 (contexts, 4) to add to: sum of counts; n-grams with count 1, 2, 3 or
+            more. Where n-grams are pruned (contexts, 6): also the sum of the counts that were
+            pruned, and nothing.
     """
     pruning = len(kept) > 0
     for row in range(len(contexts)):
@@ -218,7 +223,7 @@ def _weigh(parameters: Array, statistics: Array) -> tuple[float, float]:
     """Of one context: what counts are multiplied by, and the weight of the shorter context."""
     form = parameters[0]
     total = np.float64(statistics[TOTAL])
-    pruned = np.float64(statistics[PRUNED])
+    pruned = np.float64(statistics[PRUNED]) if len(statistics) > PRUNED else 0.0
     ones, twos = np.float64(statistics[ONES]), np.float64(statistics[TWOS])
     more = np.float64(statistics[MORE])
     if form == _ADD:
@@ -242,33 +247,35 @@ def _weigh(parameters: Array, statistics: Array) -> tuple[float, float]:
 
 
 @kernel
-def weights_of_contexts(parameters: Array, statistics: Array, weights: Array) -> None:
-    """The weight of the shorter context, for each context; 1 for what is not a context.
+def weigh_contexts(parameters: Array, statistics: Array, factors: Array) -> None:
+    """What the counts after each context are multiplied by, and the weight of the shorter context.
 
     Args:
         parameters: from `Smoothing.parameters`.
-        statistics: uint32 (contexts, 5).
-        weights: float64 (contexts,) to write.
+        statistics: uint32 (contexts, 4 or 6).
+        factors: float64 (contexts, 2 or 3) to write, which may be the same memory; 0 and 1 for
+            what is not a context.
     """
-    for context in range(len(weights)):
-        if statistics[context, TOTAL] == 0:
-            weights[context] = 1.0
-        else:
-            weights[context] = _weigh(parameters, statistics[context])[1]
+    for context in range(len(factors)):
+        scale, weight = 0.0, 1.0
+        if statistics[context, TOTAL] > 0:
+            scale, weight = _weigh(parameters, statistics[context])
+        factors[context, 0] = scale
+        factors[context, 1] = weight
 
 
 @kernel
 def probabilities(
-    parameters: Array, counts: Array, contexts: Array, first: int, statistics: Array,
+    parameters: Array, counts: Array, contexts: Array, first: int, factors: Array,
     begins: Array, shorter: Array, out: Array,
 ) -> None:  # fmt: skip
-    """Probabilities of n-grams whose contexts have known statistics.
+    """Probabilities of n-grams whose contexts have known factors.
 
     Args:
         parameters: from `Smoothing.parameters`.
         counts, contexts: uint32 (n,).
-        first: the context that `statistics` begins with; n-grams of others are left alone.
-        statistics: uint32 (contexts, 5).
+        first: the context that `factors` begins with; n-grams of others are left alone.
+        factors: float64 (contexts, 2 or 3), from `weigh_contexts`.
         begins: uint32 (parents + 1,), where the n-grams of each suffix begin; the first is at 0
             after subtracting begins[0].
         shorter: float64 (parents,), probability of each suffix, P(w | h'); (0,) where it adds
@@ -280,12 +287,11 @@ def probabilities(
     for parent in range(len(begins) - 1):
         for row in range(np.int64(begins[parent]) - base, np.int64(begins[parent + 1]) - base):
             context = np.int64(contexts[row]) - first
-            if not 0 <= context < len(statistics):
+            if not 0 <= context < len(factors):
                 continue
-            scale, weight = _weigh(parameters, statistics[context])
             number = counts[row]
             discount = parameters[min(number, np.uint32(3))] if number else 0.0
-            value = (np.float64(number) - discount + parameters[4]) * scale
+            value = (np.float64(number) - discount + parameters[4]) * factors[context, 0]
             if interpolated:
-                value += weight * shorter[parent]
+                value += factors[context, 1] * shorter[parent]
             out[row] = value

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from seqtools.ngram.compiled import kernel
+from seqtools.ngram.storage import roomy
 from seqtools.ngram.words import BOS, EOS
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -50,73 +51,93 @@ class Layout:
         return cls(order, bits, tuple(fields))
 
 
-@dataclass(frozen=True)
-class Sorted:
-    """The occurrences of a stretch in suffix order.
+@dataclass
+class Sorting:
+    """Arrays to sort in."""
 
-    Attributes:
-        keys: uint64 (rounds, m), the packed columns of each occurrence, in the order of the text.
-        lengths: uint8 (m,), how many words each has, in the order of the text.
-        rows: uint32 (m,), the occurrences sorted.
-        common: uint8 (m,), how many words each shares with the one sorted before it.
-    """
+    keys: Array  # uint64 (rounds, m)
+    other_keys: Array  # uint64 (m,)
+    rows: Array  # uint32 (m,)
+    other_rows: Array
+    common: Array  # uint8 (m,)
 
-    layout: Layout
-    keys: Array
-    lengths: Array
-    rows: Array
-    common: Array
+    @classmethod
+    def allocate(cls, rounds: int, size: int) -> Sorting:
+        """For at most `size` occurrences."""
+        return cls(
+            roomy((rounds, size), np.uint64), roomy(size, np.uint64),
+            roomy(size, np.uint32), roomy(size, np.uint32), roomy(size, np.uint8),
+        )  # fmt: skip
+
+    def cut(self, size: int) -> Sorting:
+        """The same arrays for `size` occurrences."""
+        return Sorting(
+            shortened(self.keys, size), self.other_keys[:size], self.rows[:size],
+            self.other_rows[:size], self.common[:size],
+        )  # fmt: skip
 
 
-def sort_occurrences(keys: Array, lengths: Array, layout: Layout) -> Sorted:
-    """Sort what `gather` has collected.
+def shortened(array: Array, size: int) -> Array:
+    """An array of rows of `size` in the memory of a larger one, contiguous."""
+    return array.reshape(-1)[: len(array) * size].reshape(len(array), size)
+
+
+def sort_occurrences(keys: Array, room: Sorting, layout: Layout) -> Sorting:
+    """Sort what `gather` has collected in suffix order.
 
     Args:
-        keys: uint64 (rounds, m).
-        lengths: uint8 (m,).
+        keys: uint64 (rounds, m), the packed columns of each occurrence, in the order of the text.
+        room: arrays for m occurrences.
         layout: of the keys.
+
+    Returns:
+        The same arrays: `rows` are the occurrences sorted, `keys` their columns, a row for each
+        round (in the later ones a rank stands above the columns), and `common` says how many words
+        each shares with the one before it.
     """
-    count = keys.shape[1]
-    rows = np.arange(count, dtype=np.uint32)
-    other_rows = np.empty_like(rows)
-    common = np.zeros(count, dtype=np.uint8)
-    sorting, other = keys[0].copy(), np.empty(count, dtype=np.uint64)
+    rows, other_rows, other = room.rows, room.other_rows, room.other_keys
+    rows[:] = np.arange(len(rows), dtype=np.uint32)
+    room.common[:] = 0
     done = 0
     for number, fields in enumerate(layout.fields):
+        sorting = room.keys[number]
         if number:
-            _rank(keys[number], rows, common, done, fields * layout.bits, sorting)
+            _rank(keys[number], rows, room.common, done, fields * layout.bits, sorting)
+        else:
+            sorting[:] = keys[0]
         if _radix(sorting, rows, other, other_rows):
-            sorting, other, rows, other_rows = other, sorting, other_rows, rows
-        _compare(sorting, common, done, fields, layout.bits)
+            sorting[:] = other
+            rows, other_rows = other_rows, rows
+        _compare(sorting, room.common, done, fields, layout.bits)
         done += fields
-    return Sorted(layout, keys, lengths, rows, common)
+    room.rows, room.other_rows = rows, other_rows
+    return room
 
 
 @kernel
 def gather(
-    ids: Array, start: int, low: int, high: int, order: int, bits: int, fields: Array,
-    keys: Array, lengths: Array, count: int,
-) -> int:  # fmt: skip
-    """Collect the occurrences whose last word has an id from `low` up to below `high`.
+    ids: Array, start: int, parts: Array, order: int, bits: int, fields: Array,
+    keys: Array, cursors: Array,
+) -> None:  # fmt: skip
+    """Collect occurrences, part by part.
 
     Args:
         ids: int32, a stretch of text; before it, `start` words that are only history.
         start: where the stretch begins; at least order - 1, or the text itself begins there.
-        low, high: bounds of the last word.
+        parts: int16 (V,), the part that a last word belongs to, -1 for none.
         order, bits: as in the layout.
         fields: int64 (rounds,), as in the layout.
         keys: uint64 (rounds, m) to write.
-        lengths: uint8 (m,) to write.
-        count: how many are there already.
-
-    Returns:
-        How many there are now.
+        cursors: int64 (parts,), where each part goes on in `keys`; moved.
     """
     shift = np.uint64(bits)
     for position in range(start, len(ids)):
-        if not low <= ids[position] < high:
+        part = parts[ids[position]]
+        if part < 0:
             continue
-        length, column = 0, 0
+        at = cursors[part]
+        cursors[part] = at + 1
+        column = 0
         ended = False
         for each in range(len(fields)):
             key = np.uint64(0)
@@ -127,13 +148,9 @@ def gather(
                     if column and word == EOS:  # the end of the record before is where this begins
                         word = np.uint64(BOS)
                         ended = True
-                    length += 1
                 key = (key << shift) | word
                 column += 1
-            keys[each, count] = key
-        lengths[count] = length
-        count += 1
-    return count
+            keys[each, at] = key
 
 
 @kernel
@@ -203,24 +220,24 @@ def _compare(keys: Array, common: Array, done: int, fields: int, bits: int) -> N
 
 @kernel
 def emit(
-    keys: Array, lengths: Array, rows: Array, common: Array, fields: Array, bits: int,
+    keys: Array, rows: Array, common: Array, fields: Array, bits: int,
     words: Array, begins: Array, counts: Array, places: Array, sizes: Array, children: Array,
 ) -> None:  # fmt: skip
     """The distinct n-grams of sorted occurrences, order by order.
 
     Args:
-        keys, lengths, rows, common: as in `Sorted`.
+        keys, rows, common: from `sort_occurrences`.
         fields, bits: as in the layout.
         words: uint32 (order, m) to write: leftmost words; row k - 1 is for order k, from 2 on.
         begins: uint32 (order, m + 1) to write: where an n-gram's extensions begin one order up.
-        counts: uint32 (order, m) to write: occurrences; zeros at first.
-        places: uint32 (order, m) to write: for each occurrence in the order of the text the row of
+        counts: uint32 (order, m) to write: occurrences.
+        places: uint32 (m, order) to write: for each occurrence in the order of the text the row of
             its n-gram of each order, NONE where it has none.
-        sizes: int64 (order,) to write: how many there are of each order.
+        sizes: int64 (order,), zeros, to write: how many there are of each order.
         children: int64 (V,) to add to: how many bigrams end with each word.
     """
     order = len(sizes)
-    mask = np.uint64((1 << bits) - 1) if bits < 64 else np.uint64(0xFFFFFFFFFFFFFFFF)
+    mask = np.uint64((1 << bits) - 1)
     which = np.empty(order, dtype=np.int64)  # of each column, its key
     shifts = np.empty(order, dtype=np.uint64)
     column = 0
@@ -229,23 +246,37 @@ def emit(
             which[column] = each
             shifts[column] = np.uint64((fields[each] - 1 - field) * bits)
             column += 1
+    opened = np.zeros(order, dtype=np.int64)  # where the present n-gram of each order began
+    here = np.full(order, NONE, dtype=np.uint32)  # and its row
+    length = 1  # words of the present occurrence
     for place in range(len(rows)):
+        first = max(1, int(common[place]))
+        if first < order:
+            for index in range(first, length):
+                counts[index, sizes[index] - 1] = place - opened[index]
+            length = first
+            word = (keys[which[first - 1], place] >> shifts[first - 1]) & mask
+            for index in range(first, order):
+                if word == BOS:
+                    break
+                word = (keys[which[index], place] >> shifts[index]) & mask
+                size = sizes[index]
+                words[index, size] = word
+                if index == 1:
+                    children[(keys[0, place] >> shifts[0]) & mask] += 1
+                if index + 1 < order:
+                    begins[index, size] = sizes[index + 1]
+                sizes[index] = size + 1
+                opened[index] = place
+                here[index] = size
+                length = index + 1
+            for index in range(length, order):
+                here[index] = NONE
         row = rows[place]
-        length = lengths[row]
-        for index in range(max(1, int(common[place])), int(length)):
-            if index == 1:
-                children[(keys[0, row] >> shifts[0]) & mask] += 1
-            size = sizes[index]
-            words[index, size] = (keys[which[index], row] >> shifts[index]) & mask
-            if index + 1 < order:
-                begins[index, size] = sizes[index + 1]
-            sizes[index] = size + 1
-        for index in range(1, length):
-            last = sizes[index] - 1
-            counts[index, last] += 1
-            places[index, row] = last
-        for index in range(length, order):
-            places[index, row] = NONE
+        for index in range(1, order):
+            places[row, index] = here[index]
+    for index in range(1, length):
+        counts[index, sizes[index] - 1] = len(rows) - opened[index]
     for index in range(1, order - 1):
         begins[index, sizes[index]] = sizes[index + 1]
 

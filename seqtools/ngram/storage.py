@@ -6,10 +6,13 @@ Whoever computes on them goes through them in blocks, so that it does not matter
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import re
 import tempfile
+import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -20,7 +23,32 @@ from seqtools.errors import ConfigError, SeqtoolsError
 Array: TypeAlias = np.ndarray[Any, Any]
 
 BLOCK = 1 << 20  # rows that are worked on at a time
+_LARGE = 1 << 22  # bytes from which on an array is worth pages of its own
 _UNITS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def roomy(shape: int | tuple[int, ...], dtype: Any) -> Array:
+    """`numpy.empty` in large pages, which are several times faster to touch for the first time.
+
+    Pages that are never touched cost nothing.
+    """
+    kind = np.dtype(dtype)
+    size = int(np.prod(shape)) * kind.itemsize
+    if size < _LARGE:
+        return np.empty(shape, dtype=kind)
+    pages = mmap.mmap(-1, size)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    array: Array = np.frombuffer(pages, dtype=np.uint8)[:size].view(kind).reshape(shape)
+    return array
+
+
+@dataclass
+class _Buffer:
+    """Memory that goes from one column to the next: what was touched once is quick to use again."""
+
+    data: Array  # uint8
+    touched: int = 0
 
 
 class Store:
@@ -32,6 +60,10 @@ class Store:
         memory: bytes that the columns may hold in memory.
         folder: for temporary files; None for the system's.
 
+    Attributes:
+        standard: bytes of address space that each column gets at least, so that the memory of one
+            fits another.
+
     Raises:
         ConfigError: the folder cannot be written.
     """
@@ -39,7 +71,9 @@ class Store:
     def __init__(self, memory: int, folder: str | None = None) -> None:
         self.memory = memory
         self.folder = tempfile.gettempdir() if folder is None else folder
-        self.held = 0
+        self.standard = 0
+        self._held = 0  # bytes that were touched, of all buffers
+        self._idle: list[_Buffer] = []
         self._columns: list[Column] = []
         try:
             self._open().close()
@@ -73,6 +107,36 @@ class Store:
     def _open(self) -> Any:
         return tempfile.TemporaryFile(dir=self.folder, buffering=0)
 
+    def _lend(self, size: int) -> _Buffer:
+        """Memory of at least `size` bytes."""
+        fitting = [buffer for buffer in self._idle if len(buffer.data) >= size]
+        if not fitting:
+            return _Buffer(roomy(max(size, self.standard), np.uint8))
+        best = max(fitting, key=lambda buffer: buffer.touched)
+        self._idle = [buffer for buffer in self._idle if buffer is not best]
+        return best
+
+    def _take_back(self, buffer: _Buffer) -> None:
+        self._idle.append(buffer)
+
+    def _drop(self, buffer: _Buffer) -> None:
+        self._held -= buffer.touched
+
+    def _touch(self, buffer: _Buffer, size: int) -> bool:
+        """Whether there is memory for so many bytes of the buffer."""
+        more = size - buffer.touched
+        if more <= 0:
+            return True
+        if self._held + more > self.memory:
+            for idle in self._idle:
+                self._drop(idle)
+            self._idle = []
+        if self._held + more > self.memory:
+            return False
+        self._held += more
+        buffer.touched = size
+        return True
+
 
 class Column:
     """One array; `column[a:b]` gives values as a numpy array, which is not to be changed."""
@@ -81,8 +145,8 @@ class Column:
         self.dtype = dtype
         self._store = store
         self._length = 0
-        # Pages that are never touched cost nothing.
-        self._array: Array | None = np.empty(capacity, dtype=dtype)
+        self._buffer: _Buffer | None = store._lend(capacity * dtype.itemsize)
+        self._array: Array = self._view(capacity)
         self._file: Any = None
 
     def __len__(self) -> int:
@@ -99,19 +163,20 @@ class Column:
         Raises:
             SeqtoolsError: no room on the disk.
         """
-        size = len(values) * self.dtype.itemsize
-        if self._array is not None and self._store.held + size > self._store.memory:
+        end = self._length + len(values)
+        if self._buffer is not None and not self._store._touch(
+            self._buffer, end * self.dtype.itemsize
+        ):
             self._spill()
-        if self._array is not None:
-            self._store.held += size
-            self._array[self._length : self._length + len(values)] = values
+        if self._buffer is not None:
+            self._array[self._length : end] = values
         else:
             self._write(np.ascontiguousarray(values, dtype=self.dtype), self._length)
-        self._length += len(values)
+        self._length = end
 
     def __getitem__(self, rows: slice) -> Array:
         start, end, _ = rows.indices(self._length)
-        if self._array is not None:
+        if self._file is None:
             return self._array[start:end]
         values = np.empty(max(0, end - start), dtype=self.dtype)
         view, position = values.view(np.uint8).data, start * self.dtype.itemsize
@@ -129,22 +194,30 @@ class Column:
 
     def free(self) -> None:
         """Forget the values."""
-        if self._array is not None:
-            self._store.held -= self._length * self.dtype.itemsize
-        elif self._file is not None:
+        if self._buffer is not None:
+            self._store._take_back(self._buffer)
+        if self._file is not None:
             self._file.close()
-        self._array, self._file, self._length = np.empty(0, dtype=self.dtype), None, 0
+        self._buffer, self._file, self._length = None, None, 0
+        self._array = np.empty(0, dtype=self.dtype)
+
+    def _view(self, capacity: int) -> Array:
+        assert self._buffer is not None
+        return self._buffer.data[: capacity * self.dtype.itemsize].view(self.dtype)
 
     def _spill(self) -> None:
-        held, self._array = self._array, None
-        assert held is not None
+        """Move into a temporary file."""
+        held, buffer = self._array, self._buffer
+        assert buffer is not None
         try:
             self._file = self._store._open()
         except OSError as error:
             raise self._explain(error) from None
+        weakref.finalize(self, self._file.close)  # where nobody frees the column
         for start in range(0, self._length, BLOCK):
             self._write(held[start : min(start + BLOCK, self._length)], start)
-        self._store.held -= self._length * self.dtype.itemsize
+        self._store._drop(buffer)
+        self._buffer, self._array = None, np.empty(0, dtype=self.dtype)
 
     def _write(self, values: Array, start: int) -> None:
         view, position = values.view(np.uint8).data, start * self.dtype.itemsize

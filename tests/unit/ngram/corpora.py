@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from fractions import Fraction
 from typing import Any
 
@@ -20,9 +21,21 @@ METHODS = (
 fractions = st.builds(Fraction, st.integers(0, 64), st.just(64))
 
 
+def _language(seed: int, size: int, types: int) -> list[list[str]]:
+    """Records of words of very different frequency: there is an n-gram for every count."""
+    source = random.Random(seed)
+    return [
+        [f"{int(types ** source.random())}" for _ in range(source.randrange(8))]
+        for _ in range(size)
+    ]
+
+
 @st.composite
 def corpora(draw: st.DrawFn) -> list[list[str]]:
-    """Some records, of which some are empty."""
+    """Some records, of which some are empty; of few words, or enough to estimate discounts."""
+    if draw(st.booleans()):
+        size, types = draw(st.integers(20, 80)), draw(st.integers(10, 40))
+        return _language(draw(st.integers(0, 1 << 32)), size, types)
     alphabet = draw(st.sampled_from(["a", "ab", "abc", "abcdefg"]))
     record = st.lists(st.sampled_from(alphabet), max_size=10)
     return draw(st.lists(record, min_size=1, max_size=8))
@@ -57,8 +70,8 @@ def cases(
 
 
 def contexts(model: Reference) -> list[Gram]:
-    """All contexts of up to two words, longer ones that were seen, and these one word longer."""
-    words = [word for word in model.vocabulary if word != EOS] or [UNK]
+    """Contexts of up to two words, all that were seen, and these one word longer."""
+    words = [word for word in model.vocabulary if word != EOS][:4] or [UNK]
     found: list[Gram] = [(), (BOS,)]
     for length in (1, 2):
         found += itertools.product(words, repeat=length)

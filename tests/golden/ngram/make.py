@@ -34,6 +34,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("zipf", {"order": 5}),
     ("zipf", {"order": 5, "prune": [0, 0, 1]}),
     ("zipf", {"order": 5, "interpolate_unigrams": False}),
+    ("zipf", {"order": 6, "fallback": True, "prune": [0, 1]}),
     ("letters", {"order": 3, "fallback": True}),
     ("letters", {"order": 5, "fallback": True, "prune": [0, 1, 2]}),
     ("letters", {"order": 6, "fallback": True, "interpolate_unigrams": False}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,7 @@ from seqtools.ngram.estimate import Estimate, train
 from seqtools.ngram.smoothing import Smoothing
 from tests.golden.ngram.corpora import zipf
 from tests.oracles.ngram import BOS, EOS, UNK, Reference, fit_weights, likelihood
+from tests.oracles.ngram import grams as windows
 from tests.unit.ngram.corpora import K1, METHODS, cases, contexts, corpora
 from tests.unit.ngram.tables import Table, rows, whole
 
@@ -144,15 +146,37 @@ def test_neither_memory_nor_parts_change_a_byte(
 ) -> None:
     if method == "add-k":
         prune = (0,)
-    weights = ((0.5,) * 16,) * 5 if method == "jelinek-mercer" else None
+    weights = ((0.5,) * 16,) * 6 if method == "jelinek-mercer" else None
     how = Smoothing(method, weights=weights, fallback=(0.5, 1.0, 1.5))
-    expected = content(train(zipf(), 5, how, prune=prune))
-    assert content(train(zipf(), 5, how, prune=prune, memory=1 << 14)) == expected
+    partition, parts = counts._partition, []
+
+    def counted(*arguments: Any) -> Any:
+        found = partition(*arguments)
+        parts.append(len(found))
+        return found
+
+    monkeypatch.setattr(counts, "_partition", counted)
+    expected = train(zipf(), 6, how, prune=prune)
+    small = train(zipf(), 6, how, prune=prune, memory=1 << 14)
+    assert parts[0] == 1 < parts[1]
+    assert not expected.model.levels[2].words.on_disk
+    assert small.model.levels[2].words.on_disk
+    assert content(small) == content(expected)
     # The same with many blocks, and many goes over the contexts.
     for module in (counts, estimate):
         monkeypatch.setattr(module, "BLOCK", 700)
-    assert content(train(zipf(), 5, how, prune=prune, memory=1 << 14)) == expected
-    assert content(train(zipf(), 5, how, prune=prune)) == expected
+    for memory in (1 << 14, 1 << 28):
+        assert content(train(zipf(), 6, how, prune=prune, memory=memory)) == content(expected)
+
+
+@pytest.mark.parametrize("memory", [1 << 14, 1 << 28])
+def test_ngrams_too_long_for_one_key_of_the_sort(memory: int) -> None:
+    found = train(zipf(), 12, Smoothing("mle"), exact=True, memory=memory)
+    words = len(found.model.words)
+    assert words**12 > 2 ** (2 * 64)
+    for length, (names, numbers) in enumerate(zip(rows(found.model), found.counts, strict=True), 1):
+        chosen = {gram: number for gram, number in zip(names, numbers, strict=True) if number}
+        assert chosen == Counter(windows(zipf(), length))
 
 
 @settings(max_examples=30)

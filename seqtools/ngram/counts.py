@@ -26,7 +26,7 @@ from seqtools.ngram.sorting import (
     shortened,
     sort_occurrences,
 )
-from seqtools.ngram.storage import BLOCK, Column, Store, roomy
+from seqtools.ngram.storage import BLOCK, Column, Store
 from seqtools.ngram.words import BOS, EOS, SPECIALS, Learner, Words
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -85,8 +85,8 @@ class Reader:
             strings = [*SPECIALS, *vocabulary]
             self._words = Words.from_strings(strings, unk_as_word=unk_as_word)
         self._store = store
-        self._pieces: list[Column] = []
-        self._room = 0  # in the last piece
+        self._ids = store.column(np.int32)
+        self._ids.append(np.array([EOS], dtype=np.int32))
         self._frequencies = np.zeros(1 << 16, dtype=np.int64)
         self.events = 0
 
@@ -115,15 +115,10 @@ class Reader:
         order = _by_frequency(strings, frequencies)
         ranks = np.empty(len(words), dtype=np.int32)
         ranks[order] = np.arange(len(words), dtype=np.int32)
-        ids = self._store.column(np.int32, self.events + 1)
-        ids.append(np.array([EOS], dtype=np.int32))
-        for piece in self._pieces:
-            for block in piece.blocks():
-                ids.append(ranks[block])
-            piece.free()
+        self._ids.replace(ranks)
         return Corpus(
             Words.from_strings([strings[word] for word in order], unk_as_word=words.unk_as_word),
-            ids,
+            self._ids,
             frequencies[order],
             self._learner.spelled_unk,
             self._learner.spelled_marker,
@@ -136,11 +131,7 @@ class Reader:
         if len(seen) > len(self._frequencies):
             self._frequencies = np.pad(self._frequencies, (0, 2 * len(seen)))
         self._frequencies[: len(seen)] += seen
-        if not self._pieces or self._room < len(ids):
-            self._room = max(4 * BLOCK, len(ids))
-            self._pieces.append(self._store.column(np.int32, self._room))
-        self._pieces[-1].append(ids)
-        self._room -= len(ids)
+        self._ids.append(ids)
         self.events += len(ids)
 
 
@@ -216,12 +207,23 @@ class _Room:
     places: Array
 
     @classmethod
-    def allocate(cls, layout: Layout, size: int) -> _Room:
-        order = layout.order
+    def borrow(cls, store: Store, layout: Layout, size: int) -> _Room:
+        order, rounds, borrow = layout.order, len(layout.fields), store.borrow
+        sorting = Sorting(
+            borrow((rounds, size), np.uint64), borrow(size, np.uint64), borrow(size, np.uint32),
+            borrow(size, np.uint32), borrow(size, np.uint8),
+        )  # fmt: skip
         return cls(
-            Sorting.allocate(len(layout.fields), size), roomy((order, size), np.uint32),
-            roomy((order, size + 1), np.uint32), roomy((order, size), np.uint32),
-            roomy((size, order), np.uint32),
+            sorting, borrow((order, size), np.uint32), borrow((order, size + 1), np.uint32),
+            borrow((order, size), np.uint32), borrow((size, order), np.uint32),
+        )  # fmt: skip
+
+    def give_back(self, store: Store) -> None:
+        """The store gets its arrays back."""
+        sorting = self.sorting
+        store.give_back(
+            sorting.keys, sorting.other_keys, sorting.rows, sorting.other_rows, sorting.common,
+            self.words, self.begins, self.counts, self.places,
         )  # fmt: skip
 
     def cut(self, size: int) -> _Room:
@@ -241,14 +243,13 @@ class _Counter:
         self.corpus, self.order, self.store, self.scratch = corpus, order, store, scratch
         self.adjusted, self.keep_raws = adjusted, raws and adjusted
         self.children = np.zeros(len(corpus.words), dtype=np.int64)
-        self._keys = np.empty((0, 0), dtype=np.uint64)
         self.grams = [self._column_set() for _ in range(order)]
         self.places = [store.column(np.uint32, corpus.events) for _ in range(order)]
         self.parts = _partition(corpus.frequencies, self._part_size())
         self.sizes = [int(corpus.frequencies[low:high].sum()) for low, high in self.parts]
         self.layout = Layout.plan(order, len(corpus.words), max(self.sizes))
         self.fields = np.array(self.layout.fields, dtype=np.int64)
-        self.room = _Room.allocate(self.layout, max(self.sizes))
+        self.room = _Room.borrow(store, self.layout, max(self.sizes))
 
     def run(self) -> None:
         for group in _groups(self.sizes, self._group_size()):
@@ -260,8 +261,7 @@ class _Counter:
         if self.keep_raws:
             self.grams[0].raws = self.store.column(np.uint32, len(self.grams[0]))
             self.grams[0].raws.append(self.corpus.frequencies)
-        self._keys = np.empty((0, 0), dtype=np.uint64)
-        del self.room
+        self.room.give_back(self.store)
         self._link_contexts()
 
     def _column_set(self) -> Grams:
@@ -291,17 +291,13 @@ class _Counter:
             low, high = self.parts[part]
             part_of[low:high] = number
         ends = np.cumsum([self.sizes[part] for part in group], dtype=np.int64)
-        keys = self._keys_for(int(ends[-1]))
+        keys = self.store.borrow((len(self.fields), int(ends[-1])), np.uint64)
         cursors = np.concatenate([[0], ends[:-1]])
         for ids, start in _stretches(self.corpus.ids, self.order - 1):
             gather(ids, start, part_of, self.order, self.layout.bits, self.fields, keys, cursors)
         for part, end in zip(group, ends.tolist(), strict=True):
             self._do_part(keys[:, end - self.sizes[part] : end])
-
-    def _keys_for(self, size: int) -> Array:
-        if self._keys.size < len(self.fields) * size:
-            self._keys = roomy((len(self.fields), size), np.uint64)
-        return shortened(self._keys, size)
+        self.store.give_back(keys)
 
     def _do_part(self, keys: Array) -> None:
         room = self.room.cut(keys.shape[1])

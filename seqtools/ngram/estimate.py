@@ -27,7 +27,7 @@ from seqtools.ngram.smoothing import (
     weigh_contexts,
 )
 from seqtools.ngram.sorting import interleave
-from seqtools.ngram.storage import BLOCK, Column, Store, roomy
+from seqtools.ngram.storage import BLOCK, Column, Store
 from seqtools.ngram.words import BOS, UNK, pack_tokens
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -193,7 +193,6 @@ class _Estimator:
         self.exact = exact
         # <s> is never predicted, and <unk> may not exist.
         self.vocabulary = len(corpus.words) - 1 - (not self.smoothing.unk)
-        self._statistics = np.empty(0, dtype=np.uint32)
         self.parameters: list[Array] = []
         self.levels: list[Level] = []
         self.done = Estimate(Model(corpus.words, self.levels, {}), [], [], [])
@@ -270,10 +269,11 @@ class _Estimator:
         size = max(BLOCK, self.scratch // (4 * width))
         starts = range(0, contexts, size)
         weights = self.store.column(np.float32, contexts)
-        exact: list[Array] = []
+        exact: list[Array] = [np.empty(0)]
         found: list[Column] = []
         for first in starts:
-            statistics = self._room(min(size, contexts - first), width)
+            statistics = self.store.borrow((min(size, contexts - first), width), np.uint32)
+            statistics[:] = 0
             self._accumulate(index, first, kept, statistics)
             factors = statistics.view(np.float64)
             weigh_contexts(self.parameters[index], statistics, factors)
@@ -282,20 +282,11 @@ class _Estimator:
             if self.exact:
                 exact.append(factors[:, 1].copy())
             found.append(self._probabilities(index, first, factors, shorter, some=len(starts) > 1))
+            self.store.give_back(statistics)
         if self.exact:
             self.done.backoffs.append(np.concatenate(exact))
         longer = found[0] if len(found) == 1 else self._woven(index, size, found)
         return longer, weights
-
-    def _room(self, rows: int, width: int) -> Array:
-        """Zeros to gather statistics in, where the last ones were."""
-        if self._statistics.size < rows * width:
-            sizes = [len(grams) for grams in self.grams[:-1]]
-            limit = max(BLOCK, self.scratch // (4 * width))
-            self._statistics = roomy(min(limit, max(sizes)) * width, np.uint32)
-        room = self._statistics[: rows * width].reshape(rows, width)
-        room[:] = 0
-        return room
 
     def _contexts(self, index: int) -> Column:
         grams = self.grams[index]

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from seqtools.ngram.compiled import kernel
-from seqtools.ngram.storage import roomy
 from seqtools.ngram.words import BOS, EOS
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -60,14 +59,6 @@ class Sorting:
     rows: Array  # uint32 (m,)
     other_rows: Array
     common: Array  # uint8 (m,)
-
-    @classmethod
-    def allocate(cls, rounds: int, size: int) -> Sorting:
-        """For at most `size` occurrences."""
-        return cls(
-            roomy((rounds, size), np.uint64), roomy(size, np.uint64),
-            roomy(size, np.uint32), roomy(size, np.uint32), roomy(size, np.uint8),
-        )  # fmt: skip
 
     def cut(self, size: int) -> Sorting:
         """The same arrays for `size` occurrences."""

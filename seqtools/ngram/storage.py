@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import mmap
+import operator
 import os
 import re
 import tempfile
@@ -36,7 +37,7 @@ def roomy(shape: int | tuple[int, ...], dtype: Any) -> Array:
     size = int(np.prod(shape)) * kind.itemsize
     if size < _LARGE:
         return np.empty(shape, dtype=kind)
-    pages = mmap.mmap(-1, size)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
     array: Array = np.frombuffer(pages, dtype=np.uint8)[:size].view(kind).reshape(shape)
@@ -74,6 +75,7 @@ class Store:
         self.standard = 0
         self._held = 0  # bytes that were touched, of all buffers
         self._idle: list[_Buffer] = []
+        self._lent: dict[int, _Buffer] = {}
         self._columns: list[Column] = []
         try:
             self._open().close()
@@ -93,11 +95,30 @@ class Store:
         for column in self._columns:
             column.free()
 
-    def column(self, dtype: Any, capacity: int) -> Column:
-        """An empty column that will hold at most `capacity` values."""
-        column = Column(self, np.dtype(dtype), capacity)
+    def column(self, dtype: Any, capacity: int | None = None) -> Column:
+        """An empty column that will hold at most `capacity` values, if that is known."""
+        kind = np.dtype(dtype)
+        if capacity is None:  # in memory, there cannot be more
+            capacity = self.memory // kind.itemsize
+        column = Column(self, kind, capacity)
         self._columns.append(column)
         return column
+
+    def borrow(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+        """An array to work in, which counts as held whatever the limit says; see `give_back`."""
+        kind = np.dtype(dtype)
+        size = int(np.prod(shape)) * kind.itemsize
+        buffer = self._lend(size)
+        self._held += max(0, size - buffer.touched)
+        buffer.touched = max(size, buffer.touched)
+        array: Array = buffer.data[:size].view(kind).reshape(shape)
+        self._lent[array.__array_interface__["data"][0]] = buffer
+        return array
+
+    def give_back(self, *arrays: Array) -> None:
+        """Arrays that were borrowed, and are not used any more."""
+        for array in arrays:
+            self._take_back(self._lent.pop(array.__array_interface__["data"][0]))
 
     def free_disk(self) -> int:
         """Bytes that can still be written to the folder of temporary files."""
@@ -112,7 +133,9 @@ class Store:
         fitting = [buffer for buffer in self._idle if len(buffer.data) >= size]
         if not fitting:
             return _Buffer(roomy(max(size, self.standard), np.uint8))
-        best = max(fitting, key=lambda buffer: buffer.touched)
+        enough = [buffer for buffer in fitting if buffer.touched >= size]
+        by_touched = operator.attrgetter("touched")
+        best = min(enough, key=by_touched) if enough else max(fitting, key=by_touched)
         self._idle = [buffer for buffer in self._idle if buffer is not best]
         return best
 
@@ -191,6 +214,15 @@ class Column:
         """The values, `size` at a time."""
         for start in range(0, len(self), size):
             yield self[start : start + size]
+
+    def replace(self, table: Array) -> None:
+        """Put table[value] in the place of each value."""
+        for start in range(0, len(self), BLOCK):
+            values = table[self[start : start + BLOCK]].astype(self.dtype, copy=False)
+            if self._file is None:
+                self._array[start : start + len(values)] = values
+            else:
+                self._write(values, start)
 
     def free(self) -> None:
         """Forget the values."""

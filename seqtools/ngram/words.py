@@ -129,16 +129,18 @@ class Learner:
 
     Args:
         unk_as_word: text spelled `<unk>` becomes a word of its own.
+        literal: so does text spelled `<s>` and `</s>`; the ids of the specials then stand for no
+            text at all.
     """
 
-    def __init__(self, *, unk_as_word: bool = False) -> None:
+    def __init__(self, *, unk_as_word: bool = False, literal: bool = False) -> None:
         start = Words.from_strings(SPECIALS, unk_as_word=unk_as_word)
         self.unk_as_word = unk_as_word
         self._utf8 = np.zeros(1 << 20, dtype=np.uint8)
         self._utf8[: len(start.utf8)] = start.utf8
         self._offsets = np.zeros(1 << 16, dtype=np.int64)
         self._offsets[: len(start.offsets)] = start.offsets
-        self._table = start.table.copy()
+        self._table = np.zeros_like(start.table) if literal else start.table.copy()
         # words, ids written, records ended, spelled <unk>, spelled <s> or </s>
         self._state = np.array([len(start), 0, 0, 0, 0], dtype=np.int64)
 

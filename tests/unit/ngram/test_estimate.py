@@ -261,14 +261,27 @@ def test_one_weight_is_where_the_likelihood_is_highest() -> None:
 
 
 def test_discounts_that_cannot_be_estimated_are_named() -> None:
-    with pytest.raises(
-        SeqtoolsError, match=r"order 1: no n-gram has a count of 2.*4, 0, 0, 0.*--d"
-    ):
+    with pytest.raises(SeqtoolsError, match=r"^order 1: no n-gram has a count of 2.*4, 0, 0, 0\)"):
         train([["a", "b", "c"]], 3, Smoothing())
-    # Adjusted counts of the unigrams: three of 1, one of 2, one of 4 would give D2 < 0 or none.
     found = train([["a", "b", "c"]], 3, Smoothing(fallback=(0.5, 1.0, 1.5)))
     assert found.fallbacks == [1, 2, 3]
     assert found.discounts == [[0.5, 1.0, 1.5]] * 3
+
+
+def test_a_fallback_is_for_those_orders_alone_where_it_is_needed() -> None:
+    found = train(K1, 3, Smoothing(fallback=(0.25, 0.5, 0.75)))
+    assert found.fallbacks == [2, 3]
+    assert found.discounts == [pytest.approx([0.2, 1.7, 3.0]), [0.25, 0.5, 0.75], [0.25, 0.5, 0.75]]
+    assert found.model.metadata["fallbacks"] == [2, 3]
+
+
+def test_a_negative_discount_is_named() -> None:
+    # Different words to the left of one word each: 1 for 12 words, 2 for two, 3 for four.
+    records = [[word] for word in "abcdefghijkl"]
+    records += [[first, second] for first in "ab" for second in "mn"]
+    records += [[first, second] for first in "abc" for second in "wxyz"]
+    with pytest.raises(SeqtoolsError, match=r"order 1: the discount of count 2 would be -2\.5"):
+        train(records, 2, Smoothing())
 
 
 def test_no_records() -> None:

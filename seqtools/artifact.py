@@ -12,9 +12,9 @@ import codecs
 import itertools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,6 +23,18 @@ from seqtools.errors import ConfigError, FormatError
 _KEY = "seqtools"
 _UTF8 = ".utf8"
 _OFFSETS = ".offsets"
+_BLOCK = 1 << 20
+_LONGEST_HEADER = 100_000_000  # as the safetensors library has it
+# In the order that the safetensors library writes them in.
+_TYPES: dict[np.dtype[Any], str] = {
+    np.dtype(np.uint64): "U64",
+    np.dtype(np.int64): "I64",
+    np.dtype(np.float64): "F64",
+    np.dtype(np.float32): "F32",
+    np.dtype(np.uint32): "U32",
+    np.dtype(np.int32): "I32",
+    np.dtype(np.uint8): "U8",
+}
 
 
 @dataclass
@@ -42,6 +54,20 @@ class Artifact:
     strings: dict[str, list[str]] = field(default_factory=dict)
 
 
+class Long(Protocol):
+    """One array, wherever it is: what is needed to write it in blocks. Numpy's arrays are such."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the values."""
+
+    def __len__(self) -> int:
+        """How many values there are."""
+
+    def __getitem__(self, rows: slice, /) -> np.ndarray[Any, Any]:
+        """Some of the values."""
+
+
 def pack(kind: str, artifact: Artifact) -> bytes:
     """The bytes of the file; the same content gives the same bytes."""
     from safetensors.numpy import save
@@ -49,15 +75,53 @@ def pack(kind: str, artifact: Artifact) -> bytes:
     arrays = dict(artifact.arrays)
     for name, strings in artifact.strings.items():
         arrays[name + _UTF8], arrays[name + _OFFSETS] = _encode_strings(strings)
+    text = _head_text(kind, artifact)
+    contiguous = {name: np.asarray(arrays[name], order="C") for name in sorted(arrays)}
+    return bytes(save(contiguous, metadata={_KEY: text}))
+
+
+def write(
+    kind: str, artifact: Artifact, columns: Mapping[str, Long], put: Callable[[bytes], None]
+) -> None:
+    """Write a file whose arrays are long, block by block.
+
+    It is what `pack` would give if the columns were among the arrays; but the strings of the
+    artifact must be empty.
+
+    Args:
+        kind: of file.
+        artifact: version and metadata.
+        columns: arrays of one dimension.
+        put: takes the bytes.
+    """
+    types = list(_TYPES)
+    names = sorted(columns, key=lambda name: (types.index(columns[name].dtype), name))
+    header: dict[str, Any] = {"__metadata__": {_KEY: _head_text(kind, artifact)}}
+    end = 0
+    for name in names:
+        column = columns[name]
+        start, end = end, end + len(column) * column.dtype.itemsize
+        header[name] = {
+            "dtype": _TYPES[column.dtype],
+            "shape": [len(column)],
+            "data_offsets": [start, end],
+        }
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # as that library does, too
+    put(len(text).to_bytes(8, "little") + text)
+    for name in names:
+        for start in range(0, len(columns[name]), _BLOCK):
+            put(np.ascontiguousarray(columns[name][start : start + _BLOCK]).tobytes())
+
+
+def _head_text(kind: str, artifact: Artifact) -> str:
     head = {
         "kind": kind,
         "version": artifact.version,
         "metadata": artifact.metadata,
         "strings": sorted(artifact.strings),
     }
-    text = json.dumps(head, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    contiguous = {name: np.asarray(arrays[name], order="C") for name in sorted(arrays)}
-    return bytes(save(contiguous, metadata={_KEY: text}))
+    return json.dumps(head, sort_keys=True, ensure_ascii=False, allow_nan=False)
 
 
 def load(path: str, kind: str, *, newest: int) -> Artifact:
@@ -84,6 +148,53 @@ def load(path: str, kind: str, *, newest: int) -> Artifact:
     except (KeyError, ValueError, TypeError) as error:
         raise FormatError(f"{path}: damaged: its strings cannot be read") from error
     return Artifact(head["version"], head["metadata"], arrays, strings)
+
+
+def load_mapped(path: str, kind: str, *, newest: int) -> Artifact:
+    """Open a file as `write` makes them, without reading the arrays: they are maps of the file.
+
+    The maps are read-only, and hold the file as it is now, even when another one takes its place.
+
+    Raises:
+        ConfigError: the file cannot be opened.
+        FormatError: it is not one of our files, of another kind, damaged or too new.
+    """
+    _check_readable(path)
+    try:
+        header, data = _map(path)
+        head = _read_head(path, header.pop("__metadata__", None), kind, newest)
+        arrays = dict(_mapped_arrays(header, data))
+    except (ValueError, KeyError, TypeError, OSError, OverflowError, RecursionError) as error:
+        raise FormatError(f"{path}: not a seqtools {kind} file ({_guess(path)})") from error
+    return Artifact(head["version"], head["metadata"], arrays)
+
+
+def _map(path: str) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
+    """The header, and the bytes behind it."""
+    size = os.path.getsize(path)
+    with open(path, "rb") as handle:
+        length = int.from_bytes(handle.read(8), "little")
+        if not 2 <= length <= min(size - 8, _LONGEST_HEADER):
+            raise ValueError("no header of safetensors")
+        header = json.loads(handle.read(length))
+    if size == 8 + length:
+        return header, np.empty(0, dtype=np.uint8)
+    return header, np.memmap(path, dtype=np.uint8, mode="r", offset=8 + length)
+
+
+def _mapped_arrays(
+    header: Mapping[str, Any], data: np.ndarray[Any, Any]
+) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    types: dict[str, np.dtype[Any]] = {name: dtype for dtype, name in _TYPES.items()}
+    covered = 0
+    for name, entry in header.items():
+        dtype, (count,), (start, end) = types[entry["dtype"]], entry["shape"], entry["data_offsets"]
+        if not 0 <= start <= end <= len(data) or end - start != count * dtype.itemsize:
+            raise ValueError("an array that is not within the file")
+        covered += end - start
+        yield name, np.asarray(data[start:end]).view(dtype)
+    if covered != len(data):
+        raise ValueError("the arrays are not all of the file")
 
 
 def _read_head(

@@ -64,7 +64,7 @@ class Corpus:
     @property
     def events(self) -> int:
         """How many words are predicted: all tokens, and `</s>` once a record."""
-        return len(self.ids) - 1
+        return int(self.frequencies.sum())
 
 
 class Reader:

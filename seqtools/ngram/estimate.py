@@ -363,21 +363,18 @@ class _Estimator:
         for block in values.blocks():
             logs.append(_log10(block))
         values.free()
-        nothing = store.column(np.float32, 0)
-        level = Level(grams.words, grams.begins, logs, nothing if weights is None else weights)
+        backoffs = store.column(np.float32, 0) if weights is None else weights
+        words, begins = grams.words, grams.begins
         if kept is not None:
-            level.words = self._only(level.words, kept)
-            level.log10probs = self._only(level.log10probs, kept)
-            if weights is not None:
-                level.log10backoffs = self._only(level.log10backoffs, kept)
+            words, logs = self._only(words, kept), self._only(logs, kept)
+            backoffs = backoffs if weights is None else self._only(backoffs, kept)
         if kept is not None or above is not None:
             begins = store.column(np.uint32, size + 1)
             if weights is not None:
                 for block in _kept_begins(grams.begins, kept, above):
                     begins.append(block)
             grams.begins.free()
-            level.begins = begins
-        self.levels.append(level)
+        self.levels.append(Level(words, begins, logs, backoffs))
 
     def _only(self, column: Column, kept: Column) -> Column:
         """What stays of a column, which is freed."""

@@ -1,0 +1,156 @@
+"""A language model of n-grams as arrays: levels of probabilities and backoff weights.
+
+The n-grams of an order are rows of a level, sorted by their last word, then the one before it, and
+so on (suffix order). Those that end with the same words stand together, so a row of one level knows
+where the n-grams that extend it to the left begin in the next, and a word after a history is looked
+up by walking from the word leftwards, as far as the history is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from seqtools import artifact
+from seqtools.errors import FormatError
+from seqtools.ngram.words import Words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+KIND = "ngram"
+_VERSION = 1
+_TYPES = {"words": np.uint32, "begins": np.uint32, "log10probs": np.float32, "log10backoffs": np.float32}  # fmt: skip # noqa: E501
+
+
+@dataclass
+class Level:
+    """The n-grams of one order; the arrays may be long columns that are not in memory.
+
+    Attributes:
+        words: uint32 (n,), the leftmost word of each n-gram; at the lowest level all ids.
+        begins: uint32 (n + 1,), rows begins[i] to begins[i + 1] of the next level extend row i to
+            the left; (0,) at the highest level.
+        log10probs: float32 (n,), -inf for a probability of 0. That of `<s>` is 0: it is given.
+        log10backoffs: float32 (n,), 0 for what is not a context, -inf for a weight of 0; (0,) at
+            the highest level.
+    """
+
+    words: artifact.Long
+    begins: artifact.Long
+    log10probs: artifact.Long
+    log10backoffs: artifact.Long
+
+    def __len__(self) -> int:
+        return len(self.log10probs)
+
+
+@dataclass
+class Model:
+    """A language model.
+
+    Attributes:
+        words: the vocabulary; ids 0, 1, 2 are `<unk>`, `<s>`, `</s>`.
+        levels: the lowest order first.
+        metadata: how it was made, and what scoring has to know: `has_unk`, and above order 1
+            `additive` (what add-k added, or None) and `unseen_backoff` (log10 of the weight of a
+            context that was never seen).
+    """
+
+    words: Words
+    levels: list[Level]
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def order(self) -> int:
+        """Words of the longest n-grams."""
+        return len(self.levels)
+
+
+def save(model: Model, put: Callable[[bytes], None]) -> None:
+    """Write a model in our own format.
+
+    Args:
+        model: whose arrays need not be in memory.
+        put: takes the bytes.
+    """
+    words = model.words
+    columns: dict[str, artifact.Long] = {
+        "words.utf8": words.utf8, "words.offsets": words.offsets, "words.table": words.table,
+    }  # fmt: skip
+    for order, level in enumerate(model.levels, 1):
+        for name in _names(order, model.order):
+            columns[f"level{order}.{name}"] = getattr(level, name)
+    metadata = {**model.metadata, "order": model.order, "unk_as_word": words.unk_as_word}
+    artifact.write(KIND, artifact.Artifact(_VERSION, metadata), columns, put)
+
+
+def load(path: str) -> Model:
+    """Open a model, ARPA or our own format; the arrays of the latter stay in the file.
+
+    Raises:
+        ConfigError: the file cannot be opened.
+        FormatError: it is neither, or damaged.
+        InputError: a line of an ARPA file is bad.
+    """
+    if _is_arpa(path):
+        from seqtools.ngram import arpa
+
+        return arpa.read(path)
+    found = artifact.load_mapped(path, KIND, newest=_VERSION)
+    try:
+        return _checked(found)
+    except (KeyError, ValueError, TypeError) as error:
+        raise FormatError(f"{path}: damaged: its arrays do not fit together") from error
+
+
+def _names(order: int, highest: int) -> list[str]:
+    """The arrays of a level that are stored."""
+    names = ["words"] if order > 1 else []
+    names.append("log10probs")
+    return names + (["begins", "log10backoffs"] if order < highest else [])
+
+
+def _checked(found: artifact.Artifact) -> Model:
+    """The model, if its arrays have sizes that fit."""
+    arrays, metadata = found.arrays, found.metadata
+    highest = metadata["order"]
+    words = Words(
+        arrays["words.utf8"], arrays["words.offsets"], arrays["words.table"],
+        unk_as_word=metadata["unk_as_word"],
+    )  # fmt: skip
+    sizes = len(words.utf8) == words.offsets[-1] and len(words.table).bit_count() == 1
+    levels: list[Level] = []
+    for order in range(1, highest + 1):
+        given: dict[str, Array] = {name: np.empty(0, dtype=kind) for name, kind in _TYPES.items()}
+        for name in _names(order, highest):
+            given[name] = arrays[f"level{order}.{name}"]
+            sizes &= given[name].dtype == _TYPES[name]
+        if order == 1:
+            given["words"] = np.arange(len(words), dtype=np.uint32)
+        count = len(given["log10probs"])
+        sizes &= len(given["words"]) == count
+        if order < highest:
+            sizes &= len(given["log10backoffs"]) == count and len(given["begins"]) == count + 1
+        if levels:
+            sizes &= int(levels[-1].begins[-1:][0]) == count
+        for array in given.values():
+            array.flags.writeable = False
+        levels.append(Level(**given))
+    if not sizes:
+        raise ValueError("sizes")
+    return Model(words, levels, metadata)
+
+
+def _is_arpa(path: str) -> bool:
+    """Whether it is a text or compressed, so that it must be ARPA if it is a model at all."""
+    try:
+        with open(path, "rb") as handle:
+            start = handle.read(16)
+    except OSError:
+        return False  # told by who opens it next
+    return (bool(start) and b"\0" not in start[:8]) or start[:2] == b"\x1f\x8b"

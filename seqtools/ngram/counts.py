@@ -180,7 +180,7 @@ def count(
         corpus: the text.
         order: the highest order.
         store: where the results are kept.
-        scratch: bytes of memory to work in, besides.
+        scratch: bytes of its memory to work in.
         adjusted: below the highest order, count the different words to the left of an n-gram
             instead of its occurrences, unless it begins with `<s>` (Chen and Goodman 1998, section
             2.7; Heafield et al. 2013, section 3.3).
@@ -262,6 +262,7 @@ class _Counter:
             self.grams[0].raws = self.store.column(np.uint32, len(self.grams[0]))
             self.grams[0].raws.append(self.corpus.frequencies)
         self.room.give_back(self.store)
+        del self.room
         self._link_contexts()
 
     def _column_set(self) -> Grams:
@@ -368,11 +369,12 @@ class _Counter:
         out = self.store.column(np.uint32, size)
         step = max(BLOCK, self.scratch // 4)
         for first in range(0, size, step):
-            contexts = np.zeros(min(step, size - first), dtype=np.uint32)
+            contexts = self.store.borrow(min(step, size - first), np.uint32)
             for start in range(1, len(rows), BLOCK):
                 end = min(start + BLOCK, len(rows))
                 link(rows[start:end], before[start - 1 : end - 1], first, contexts)
             out.append(contexts)
+            self.store.give_back(contexts)
         return out
 
 

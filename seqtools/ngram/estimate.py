@@ -130,13 +130,13 @@ def train(
         SeqtoolsError: no records; discounts that cannot be estimated.
     """
     settings = Settings(order, smoothing or Smoothing(), prune)
-    store = Store(memory // 2, folder)
+    store = Store(memory * 7 // 10, folder)
     known = None if vocabulary is None else [word.encode() for word in vocabulary]
     reader = Reader(store, vocabulary=known, unk_as_word=unk_as_word)
     reader.add_packed(pack_tokens(records))
     corpus = reader.finish()
     others = None if heldout is None else corpus.words.encode_tokens(heldout, mark=True)[0]
-    return estimate(corpus, settings, store, memory // 3, heldout=others, exact=exact)
+    return estimate(corpus, settings, store, memory // 4, heldout=others, exact=exact)
 
 
 def estimate(
@@ -154,7 +154,7 @@ def estimate(
         corpus: the text; its ids are freed.
         settings: what to estimate.
         store: where columns are kept.
-        scratch: bytes of memory to work in, besides.
+        scratch: bytes of its memory to work in.
         heldout: for jelinek-mercer: int32, other text as ids, `</s>` after each record.
         exact: keep the values in float64, too.
 

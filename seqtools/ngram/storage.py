@@ -58,7 +58,7 @@ class Store:
     The files have no name, so nothing is left of them whatever happens.
 
     Args:
-        memory: bytes that the columns may hold in memory.
+        memory: bytes that the columns may hold in memory, together with what is borrowed.
         folder: for temporary files; None for the system's.
 
     Attributes:
@@ -109,8 +109,9 @@ class Store:
         kind = np.dtype(dtype)
         size = int(np.prod(shape)) * kind.itemsize
         buffer = self._lend(size)
-        self._held += max(0, size - buffer.touched)
-        buffer.touched = max(size, buffer.touched)
+        if not self._touch(buffer, size):
+            self._held += size - buffer.touched
+            buffer.touched = size
         array: Array = buffer.data[:size].view(kind).reshape(shape)
         self._lent[array.__array_interface__["data"][0]] = buffer
         return array
@@ -130,7 +131,12 @@ class Store:
 
     def _lend(self, size: int) -> _Buffer:
         """Memory of at least `size` bytes."""
-        fitting = [buffer for buffer in self._idle if len(buffer.data) >= size]
+        # Not one of which most would lie idle as long as it is lent.
+        fitting = [
+            buffer
+            for buffer in self._idle
+            if len(buffer.data) >= size and buffer.touched <= 2 * size
+        ]
         if not fitting:
             return _Buffer(roomy(max(size, self.standard), np.uint8))
         enough = [buffer for buffer in fitting if buffer.touched >= size]

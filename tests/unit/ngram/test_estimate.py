@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqtools.errors import ConfigError, SeqtoolsError
-from seqtools.ngram import counts, estimate
+from seqtools.ngram import counts, estimate, storage
 from seqtools.ngram.estimate import Estimate, train
 from seqtools.ngram.smoothing import Smoothing
 from tests.golden.ngram.corpora import zipf
@@ -163,8 +163,9 @@ def test_neither_memory_nor_parts_change_a_byte(
     assert any(level.words.on_disk for level in small.model.levels)
     assert content(small) == content(expected)
     # The same with many blocks, and many goes over the contexts.
-    for module in (counts, estimate):
+    for module in (counts, estimate, storage):
         monkeypatch.setattr(module, "BLOCK", 700)
+    monkeypatch.setattr(storage.Column.blocks, "__defaults__", (700,))
     for memory in (1 << 14, 1 << 28):
         assert content(train(zipf(), 6, how, prune=prune, memory=memory)) == content(expected)
 

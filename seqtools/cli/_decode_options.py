@@ -1,4 +1,4 @@
-"""The options of `seq-decode`, as decorators that end in one typed value each."""
+"""The options of decoding, as decorators that end in one typed value each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from seqtools.cli._device import Compute, compute_options
-from seqtools.cli._options import POSITIVE, collect
+from seqtools.cli._options import POSITIVE, PROBABILITY, FiniteFloat, Option, collect, seed_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,13 +37,32 @@ class Search:
 
     Attributes:
         max_length: tokens produced at most, the end included; None for the task's default.
-        attention: write it.
         output_field: the output is written to `FIELD_tokens`.
+        attention: write it.
     """
 
     max_length: int | None
-    attention: bool
     output_field: str
+    attention: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """How sequences are drawn.
+
+    Attributes:
+        samples: how many for each record.
+        temperature: 0 is greedy.
+        top_k: only the k likeliest tokens, None for all.
+        top_p: only the fewest likeliest tokens that have this probability together.
+        seed: of all random choices.
+    """
+
+    samples: int
+    temperature: float
+    top_k: int | None
+    top_p: float
+    seed: int
 
 
 model_option = click.option(
@@ -70,19 +89,42 @@ def setup_options(function: F) -> F:
     return compute_options(collect(Setup, "setup", _BATCHES)(function))
 
 
+def _length(default: str) -> Option:
+    return click.option(
+        "--max-length", type=POSITIVE, help=f"Tokens produced at most, </s> counted; {default}."
+    )
+
+
+_FIELD = click.option(
+    "--output-field", default="output", show_default=True, metavar="NAME",
+    help="Write NAME_tokens (for text: tokens).",
+)  # fmt: skip
+
 search_options = collect(
-    Search,
-    "search",
+    Search, "search", (_length("default: twice the source + 10, lm 100"), attention_option, _FIELD)
+)
+"""Give a command what all searches share, as its argument `search`."""
+
+plain_search_options = collect(Search, "search", (_length("default: 100"), _FIELD))
+"""The same for models that have no attention."""
+
+drawing_options = collect(
+    Drawing,
+    "drawing",
     (
         click.option(
-            "--max-length", type=POSITIVE,
-            help="Tokens produced at most, </s> counted; default: twice the source + 10, lm 100.",
+            "--samples", type=POSITIVE, default=1, show_default=True, help="Samples a record."
         ),
-        attention_option,
         click.option(
-            "--output-field", default="output", show_default=True, metavar="NAME",
-            help="Write NAME_tokens (for text: tokens).",
+            "--temperature", type=FiniteFloat(0), default=1.0, show_default=True,
+            help="0 is greedy.",
         ),
+        click.option("--top-k", type=POSITIVE, help="Draw from the K likeliest tokens."),
+        click.option(
+            "--top-p", type=PROBABILITY, default=1.0, show_default=True,
+            help="Draw from the fewest likeliest tokens that have this probability together.",
+        ),
+        seed_option,
     ),
 )  # fmt: skip
-"""Give a command what all searches share, as its argument `search`."""
+"""Give a command what says how tokens are drawn, as its argument `drawing`."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from seqtools.batching.sampling import cut_by_size
-from seqtools.cli._decode_options import Search, Setup
+from seqtools.cli._decode_options import Drawing, Search, Setup
 from seqtools.cli._device import Compute, start_torch
 from seqtools.cli._encoding import Encoder, Item, hypotheses_fields
 from seqtools.cli._io import Session
@@ -30,11 +31,18 @@ if TYPE_CHECKING:
 WINDOW = 1024  # records at most that are sorted by length, then cut into batches
 
 Prepare = Callable[[Place, bytes, Record], Item]
+Opener = Callable[[str], Encoder]
 Work = Callable[["Engine", Sequence[Item]], list[dict[str, Any]]]
 
 
 def decode(
-    streams: Streams, setup: Setup, work: Work, *, pairs: bool = False, task: str | None = None
+    streams: Streams,
+    setup: Setup,
+    work: Work,
+    *,
+    pairs: bool = False,
+    task: str | None = None,
+    opener: Opener = Encoder.open,
 ) -> None:
     """Put the records of the inputs through a model.
 
@@ -44,11 +52,12 @@ def decode(
         work: what is done with a batch; gives the fields to add to each record.
         pairs: records hold what is to be scored, not only what is to be continued.
         task: what the model must be made for.
+        opener: reads what the model's file says about records.
 
     Raises:
         ConfigError: it is made for another task.
     """
-    encoder = Encoder.open(setup.model)
+    encoder = opener(setup.model)
     if task is not None:
         encoder.require(task, "this kind")
     with Session(streams) as session:
@@ -57,25 +66,39 @@ def decode(
         encoder.report()
 
 
-def invent(streams: Streams, setup: Setup, work: Work, count: int) -> None:
-    """Make new records from the empty prompt, reading nothing.
+def invent(
+    streams: Streams,
+    setup: Setup,
+    work: Work,
+    count: int,
+    *,
+    prompt: Sequence[str] = (),
+    opener: Opener = Encoder.open,
+) -> None:
+    """Make new records from a prompt, reading nothing.
 
     Args:
         streams: where they are written; which of them, where there are shards.
         setup: the options.
         work: what is done with a batch; gives the fields of each record.
         count: how many.
+        prompt: tokens that each begins with; where there are some, the records hold them.
+        opener: reads what the model's file says about records.
     """
     if streams.files != (STDIN,):
         raise click.UsageError("--count makes new records and reads no FILE.")
-    encoder = Encoder.open(setup.model)
+    encoder = opener(setup.model)
     encoder.require("lm", "--count")
     shard, first = streams.shard, streams.first_record
     with Session(streams) as session:
         windows = _Windows(session, setup, encoder, work)
+        begun = encoder.empty(first)
+        if prompt:
+            begun = encoder.prompt(Place("--prompt", 1, first), b"", {"tokens": [*prompt]})
         for number in range(first + shard.index - 1, first + count, shard.count):
             session.records += 1
-            windows.add(encoder.empty(number))
+            place = Place(begun.place.source, number, number)
+            windows.add(replace(begun, place=place, record={**begun.record}))
         windows.flush()
         encoder.report()
 
@@ -115,6 +138,32 @@ def evaluate(streams: Streams, model: str, compute: Compute) -> None:
         )
 
 
+def drawn(drawing: Drawing, search: Search) -> Work:
+    """The work of drawing sequences at random.
+
+    Args:
+        drawing: how.
+        search: the options.
+    """
+
+    def work(engine: Engine, items: Sequence[Item]) -> list[dict[str, Any]]:
+        from seqtools.decoding import sampling
+
+        found = sampling.sample(
+            engine.model, engine.prompts(items), engine.constraints(items, search.max_length),
+            sampling.Sampler(drawing.temperature, drawing.top_k, drawing.top_p),
+            [
+                sampling.source(drawing.seed, item.name, number)
+                for item in items
+                for number in range(drawing.samples)
+            ],
+            attention=search.attention,
+        )  # fmt: skip
+        return engine.fields(items, found, search)
+
+    return work
+
+
 class Engine:
     """The model on its device.
 
@@ -129,9 +178,7 @@ class Engine:
 
     def __init__(self, setup: Setup, encoder: Encoder) -> None:
         self.device = start_torch(setup.compute)
-        from seqtools.models.store import load_model
-
-        self.model: Any = load_model(setup.model, device=self.device).model.eval()
+        self.model: Any = encoder.load(self.device)
         self._encoder = encoder
         self._half = setup.compute.precision == "bf16"
 

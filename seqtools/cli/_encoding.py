@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from seqtools.errors import ConfigError, RecordError
 from seqtools.models.description import Description, describe
 from seqtools.streams.files import Place
 from seqtools.streams.records import Record, get_ids, get_tokens
-from seqtools.text.vocab import Vocabulary
 
 if TYPE_CHECKING:
+    import torch
+
     from seqtools.decoding.hypothesis import Array, Hypothesis
 
 # The names that a task's input and output have in records and among the vocabularies.
@@ -23,6 +24,44 @@ _SOURCE = {"seq2seq": ("src_", "source")}
 _TARGET = {"lm": ("", "tokens"), "seq2seq": ("tgt_", "target")}
 _MANY = 8  # unknown tokens; with fewer, odd names in short records would look like a mistake
 _NEVER = ("pad", "bos", "mask", "cls", "sep")  # roles that are never proposed
+
+
+class Symbols(Protocol):
+    """What is asked of a vocabulary here; `text.vocab.Vocabulary` is one."""
+
+    @property
+    def specials(self) -> Mapping[str, int]:
+        """Role to id."""
+        ...
+
+    @property
+    def unk(self) -> int | None:
+        """Id that stands for every unknown token."""
+        ...
+
+    @property
+    def bos(self) -> int | None:
+        """Id of the symbol before a sequence."""
+        ...
+
+    @property
+    def eos(self) -> int | None:
+        """Id of the symbol after a sequence."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def encode(self, tokens: Sequence[str]) -> list[int]:
+        """Ids of `tokens`, RecordError where there is none for one."""
+        ...
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Tokens of `ids`."""
+        ...
+
+    def spellings(self) -> frozenset[str]:
+        """What the specials are spelled like, if text cannot become a token of that spelling."""
+        ...
 
 
 @dataclass
@@ -66,23 +105,33 @@ class Encoder:
 
     Args:
         model: the model's description.
+        path: the file.
+        vocabularies: those of the model, where they are not in its description.
 
     Raises:
         ConfigError: the model is of a task that has no sequences to produce.
     """
 
-    def __init__(self, model: Description) -> None:
+    def __init__(
+        self,
+        model: Description,
+        path: str = "",
+        *,
+        vocabularies: Mapping[str, Symbols] | None = None,
+    ) -> None:
         if model.task not in _TARGET:
             raise ConfigError(f"seq-decode does not serve models for the task {model.task}")
+        vocabularies = vocabularies or model.vocabularies
         self.task = model.task
+        self._path = path
         self._options = model.batching
         location = model.config.get("attention") == "location"
         self._longest = model.config.get("max_source") if location else None
         self._kind = "ids" if self._options.get("ids") else "tokens"
         self._target_prefix, self._target_name = _TARGET[self.task]
         self._source_prefix, self._source_name = _SOURCE.get(self.task, ("", ""))
-        self._source = model.vocabularies.get(self._source_name)
-        self.vocabulary = model.vocabularies[self._target_name]
+        self._source = vocabularies.get(self._source_name)
+        self.vocabulary = vocabularies[self._target_name]
         self._warned = False
         self.truncated = 0
         self.reserved = 0
@@ -91,7 +140,17 @@ class Encoder:
     @classmethod
     def open(cls, path: str) -> Encoder:
         """Read the description in a model's file; torch is not needed for that."""
-        return cls(describe(path))
+        return cls(describe(path), path)
+
+    def load(self, device: torch.device) -> Any:
+        """The model itself.
+
+        Raises:
+            FormatError: it cannot be loaded.
+        """
+        from seqtools.models.store import load_model
+
+        return load_model(self._path, device=device).model.eval()
 
     def require(self, task: str, what: str) -> None:
         """See that the model is of `task`.
@@ -178,9 +237,10 @@ class Encoder:
 
     def next_tokens(self, pairs: Sequence[tuple[int, float]]) -> list[dict[str, Any]]:
         """Ids with their log P as a list of objects."""
+        tokens = self.vocabulary.decode(number for number, _ in pairs)
         return [
-            {"token": self.vocabulary.tokens[number], "id": number, "logprob": np.float32(logprob)}
-            for number, logprob in pairs
+            {"token": token, "id": number, "logprob": np.float32(logprob)}
+            for token, (number, logprob) in zip(tokens, pairs, strict=True)
         ]
 
     def default_length(self, item: Item) -> int:
@@ -232,7 +292,7 @@ class Encoder:
         return source
 
     def _encode(
-        self, record: Record, prefix: str, name: str, vocabulary: Vocabulary, place: Place
+        self, record: Record, prefix: str, name: str, vocabulary: Symbols, place: Place
     ) -> list[int]:
         if self._kind == "ids":
             return get_ids(record, f"{prefix}ids", len(vocabulary))

@@ -9,9 +9,11 @@ import click
 
 from seqtools.cli import _run
 from seqtools.cli._decode_options import (
+    Drawing,
     Search,
     Setup,
     attention_option,
+    drawing_options,
     model_option,
     search_options,
     setup_options,
@@ -19,12 +21,10 @@ from seqtools.cli._decode_options import (
 from seqtools.cli._device import Compute, compute_options
 from seqtools.cli._options import (
     POSITIVE,
-    PROBABILITY,
     FiniteFloat,
     Streams,
     example,
     group,
-    seed_option,
     stream_options,
 )
 
@@ -109,42 +109,22 @@ def beam(
 @click.option(
     "--count", type=POSITIVE, help="Read nothing and make N new records from the empty prompt."
 )
-@click.option("--samples", type=POSITIVE, default=1, show_default=True, help="Samples a record.")
-@click.option(
-    "--temperature", type=FiniteFloat(0), default=1.0, show_default=True, help="0 is greedy."
-)
-@click.option("--top-k", type=POSITIVE, help="Draw from the K likeliest tokens.")
-@click.option(
-    "--top-p", type=PROBABILITY, default=1.0, show_default=True,
-    help="Draw from the fewest likeliest tokens that have this probability together.",
-)  # fmt: skip
-@seed_option
+@drawing_options
 @search_options
 @setup_options
 @stream_options()
-def sample(  # many parameters: one for each way of drawing
-    streams: Streams, setup: Setup, search: Search, count: int | None, samples: int,
-    temperature: float, top_k: int | None, top_p: float, seed: int,
-) -> None:  # fmt: skip
+def sample(
+    streams: Streams, setup: Setup, search: Search, drawing: Drawing, count: int | None
+) -> None:
     """Draw sequences at random.
 
     Reads src_tokens, or for an lm the prompt in tokens; adds output_tokens and hypotheses, the
     likeliest first. What is drawn depends on the seed and the record's id, or its number if it
     has none.
     """
-    from seqtools.cli._decoding import decode, invent
+    from seqtools.cli._decoding import decode, drawn, invent
 
-    def work(engine: Engine, items: Sequence[Item]) -> Fields:
-        from seqtools.decoding import sampling
-
-        found = sampling.sample(
-            engine.model, engine.prompts(items), engine.constraints(items, search.max_length),
-            sampling.Sampler(temperature, top_k, top_p),
-            [sampling.source(seed, item.name, n) for item in items for n in range(samples)],
-            attention=search.attention,
-        )  # fmt: skip
-        return engine.fields(items, found, search)
-
+    work = drawn(drawing, search)
     if count is None:
         decode(streams, setup, work)
     else:

@@ -186,7 +186,7 @@ def train(
     if arpa:
         _check_arpa(settings, unk_as_word=choices.unk_as_word)
     on_compile(lambda: _run.message(f"{_run.program()}: compiling, this once"))
-    with Session(streams) as session, Store(limit * 7 // 10, temp_dir) as store:
+    with Session(streams) as session, Store(limit * 6 // 10, temp_dir) as store:
         reader = Reader(store, vocabulary=known, unk_as_word=choices.unk_as_word)
         _read(session, reader, field, text=text, arpa=arpa)
         corpus = reader.finish()

@@ -130,7 +130,7 @@ def train(
         SeqtoolsError: no records; discounts that cannot be estimated.
     """
     settings = Settings(order, smoothing or Smoothing(), prune)
-    store = Store(memory * 7 // 10, folder)
+    store = Store(memory * 6 // 10, folder)
     known = None if vocabulary is None else [word.encode() for word in vocabulary]
     reader = Reader(store, vocabulary=known, unk_as_word=unk_as_word)
     reader.add_packed(pack_tokens(records))

@@ -105,13 +105,20 @@ class Store:
         return column
 
     def borrow(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
-        """An array to work in, which counts as held whatever the limit says; see `give_back`."""
+        """An array to work in; columns make room for it, so no view of one may be in use.
+
+        It is had whatever the limit says; see `give_back`.
+        """
         kind = np.dtype(dtype)
         size = int(np.prod(shape)) * kind.itemsize
         buffer = self._lend(size)
-        if not self._touch(buffer, size):
-            self._held += size - buffer.touched
-            buffer.touched = size
+        while not self._touch(buffer, size):
+            largest = max(self._columns, key=lambda column: column.in_memory)
+            if not largest.in_memory:
+                self._held += size - buffer.touched
+                buffer.touched = size
+                break
+            largest.spill()
         array: Array = buffer.data[:size].view(kind).reshape(shape)
         self._lent[array.__array_interface__["data"][0]] = buffer
         return array
@@ -186,6 +193,11 @@ class Column:
         """Whether the values are in a temporary file."""
         return self._file is not None
 
+    @property
+    def in_memory(self) -> int:
+        """Bytes of memory that are taken."""
+        return 0 if self._buffer is None or not self._length else self._buffer.touched
+
     def append(self, values: Array) -> None:
         """Add values at the end.
 
@@ -196,7 +208,7 @@ class Column:
         if self._buffer is not None and not self._store._touch(
             self._buffer, end * self.dtype.itemsize
         ):
-            self._spill()
+            self.spill()
         if self._buffer is not None:
             self._array[self._length : end] = values
         else:
@@ -243,7 +255,7 @@ class Column:
         assert self._buffer is not None
         return self._buffer.data[: capacity * self.dtype.itemsize].view(self.dtype)
 
-    def _spill(self) -> None:
+    def spill(self) -> None:
         """Move into a temporary file."""
         held, buffer = self._array, self._buffer
         assert buffer is not None

@@ -87,8 +87,8 @@ class Words:
     def find(self, word: bytes) -> int:
         """The id of a word as it is spelled, -1 where it is not there."""
         data = np.frombuffer(word, dtype=np.uint8)
-        tag = _hash(data, 0, len(word))
-        return max(-1, _find(data, 0, len(word), tag, self.utf8, self.offsets, self.table))
+        tag = hash_word(data, 0, len(word))
+        return max(-1, find_word(data, 0, len(word), tag, self.utf8, self.offsets, self.table))
 
     def encode_text(self, data: bytes, *, mark: bool = False) -> tuple[Array, Array]:
         """Lines of plain text to ids; tokens are separated by ASCII white space.
@@ -236,7 +236,8 @@ def _mixed(value: Any) -> Any:
 
 
 @kernel
-def _hash(data: Array, start: int, end: int) -> Any:
+def hash_word(data: Array, start: int, end: int) -> Any:
+    """The tag by which data[start:end] is found."""
     value = _SEED
     for position in range(start, end):
         value = (value ^ np.uint64(data[position])) * _PRIME
@@ -244,7 +245,7 @@ def _hash(data: Array, start: int, end: int) -> Any:
 
 
 @kernel
-def _find(
+def find_word(
     data: Array, start: int, end: int, tag: Any, utf8: Array, offsets: Array, table: Array
 ) -> int:
     """The id of data[start:end], or -1 - slot where it would go."""
@@ -272,8 +273,8 @@ def _find(
 def _fill_table(utf8: Array, offsets: Array, table: Array, first: int) -> int:
     """Put all words from id `first` into the table; the id of one that was there, or -1."""
     for word in range(first, len(offsets) - 1):
-        tag = _hash(utf8, offsets[word], offsets[word + 1])
-        slot = _find(utf8, offsets[word], offsets[word + 1], tag, utf8, offsets, table)
+        tag = hash_word(utf8, offsets[word], offsets[word + 1])
+        slot = find_word(utf8, offsets[word], offsets[word + 1], tag, utf8, offsets, table)
         if slot >= 0:
             return word
         table[-1 - slot] = (tag << _HALF) | np.uint64(word + 1)
@@ -307,7 +308,7 @@ def _encode(
             value = (value ^ np.uint64(byte)) * _PRIME
             continue
         if position > begin or (terminated and kind == 1):
-            found = _find(data, begin, position, _mixed(value), utf8, offsets, table)
+            found = find_word(data, begin, position, _mixed(value), utf8, offsets, table)
             ids[count] = found if found > EOS else UNK
             count += 1
         if kind == 2:
@@ -340,7 +341,7 @@ def _learn(
             continue
         if position > begin or (terminated and kind == 1):
             tag = _mixed(value)
-            found = _find(data, begin, position, tag, utf8, offsets, table)
+            found = find_word(data, begin, position, tag, utf8, offsets, table)
             if found < 0:
                 if words >= room:
                     state[0], state[1] = words, count

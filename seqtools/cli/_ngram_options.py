@@ -7,6 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
+from seqtools.cli import _run
+from seqtools.cli._options import Streams
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 text_option = click.option(
@@ -26,3 +29,11 @@ def memory_options(function: F) -> F:
     for option in reversed(_MEMORY):
         function = option(function)
     return function
+
+
+def tell_of_compiling(streams: Streams) -> None:
+    """Say so on stderr when functions have to be compiled, which takes seconds; not if quiet."""
+    from seqtools.ngram.compiled import on_compile
+
+    if not streams.quiet:
+        on_compile(lambda: _run.message(f"{_run.program()}: compiling, this once"))

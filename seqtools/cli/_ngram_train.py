@@ -10,7 +10,7 @@ import click
 
 from seqtools.cli import _run
 from seqtools.cli._io import Session
-from seqtools.cli._ngram_options import memory_options, text_option
+from seqtools.cli._ngram_options import memory_options, tell_of_compiling, text_option
 from seqtools.cli._options import (
     POSITIVE,
     FiniteFloat,
@@ -175,7 +175,6 @@ def train(
     holds every kind of model. `-o -` writes ARPA to stdout.
     """
     arpa = _is_arpa(streams.output)
-    from seqtools.ngram.compiled import on_compile
     from seqtools.ngram.counts import Reader
     from seqtools.ngram.estimate import estimate
     from seqtools.ngram.storage import Store, parse_memory
@@ -185,7 +184,7 @@ def train(
     known = None if choices.vocab is None else _read_vocabulary(choices.vocab, arpa=arpa)
     if arpa:
         _check_arpa(settings, unk_as_word=choices.unk_as_word)
-    on_compile(lambda: _run.message(f"{_run.program()}: compiling, this once"))
+    tell_of_compiling(streams)
     with Session(streams) as session, Store(limit * 6 // 10, temp_dir) as store:
         reader = Reader(store, vocabulary=known, unk_as_word=choices.unk_as_word)
         _read(session, reader, field, text=text, arpa=arpa)

@@ -73,7 +73,7 @@ class Store:
         self.memory = memory
         self.folder = tempfile.gettempdir() if folder is None else folder
         self.standard = 0
-        self._held = 0  # bytes that were touched, of all buffers
+        self.held = 0  # bytes that were touched, of all buffers
         self._idle: list[_Buffer] = []
         self._lent: dict[int, _Buffer] = {}
         self._columns: list[Column] = []
@@ -115,7 +115,7 @@ class Store:
         while not self._touch(buffer, size):
             largest = max(self._columns, key=lambda column: column.in_memory)
             if not largest.in_memory:
-                self._held += size - buffer.touched
+                self.held += size - buffer.touched
                 buffer.touched = size
                 break
             largest.spill()
@@ -156,20 +156,20 @@ class Store:
         self._idle.append(buffer)
 
     def _drop(self, buffer: _Buffer) -> None:
-        self._held -= buffer.touched
+        self.held -= buffer.touched
 
     def _touch(self, buffer: _Buffer, size: int) -> bool:
         """Whether there is memory for so many bytes of the buffer."""
         more = size - buffer.touched
         if more <= 0:
             return True
-        if self._held + more > self.memory:
+        if self.held + more > self.memory:
             for idle in self._idle:
                 self._drop(idle)
             self._idle = []
-        if self._held + more > self.memory:
+        if self.held + more > self.memory:
             return False
-        self._held += more
+        self.held += more
         buffer.touched = size
         return True
 

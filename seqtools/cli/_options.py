@@ -218,9 +218,12 @@ def collect(kind: type[Any], keyword: str, options: Sequence[Option]) -> Callabl
 
 
 def stream_options(
-    *, rejects: bool = True, shard: bool = True, jobs: bool = False
+    *, rejects: bool = True, shard: bool = True, jobs: bool = False, inputs: bool = True
 ) -> Callable[[F], F]:
-    """Give a command FILES, `-o` and what goes with them, as a `Streams` first argument."""
+    """Give a command FILES, `-o` and what goes with them, as a `Streams` first argument.
+
+    Without `inputs` there are no FILES, and stdin is not read.
+    """
     options: list[Option] = [output_option]
     if rejects:
         options += _REJECT_OPTIONS
@@ -228,13 +231,15 @@ def stream_options(
         options += _SHARD_OPTIONS
     if jobs:
         options.append(_JOBS_OPTION)
-    options += [quiet_option, debug_option, version_option, files_argument]
+    options += [quiet_option, debug_option, version_option]
+    if inputs:
+        options.append(files_argument)
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def wrapper(*args: Any, **values: Any) -> Any:
             streams = Streams(
-                files=values.pop("files") or (STDIN,),
+                files=(values.pop("files") or (STDIN,)) if inputs else (),
                 output=values.pop("output_file"),
                 rejects=values.pop("rejects", None),
                 max_rejects=values.pop("max_rejects", None),

@@ -34,8 +34,12 @@ def ngrams(tokens: Sequence[str], orders: Sequence[int], padding: str = "none") 
     return found
 
 
-def refuse_markers(tokens: Iterable[str], field: str) -> None:
+def refuse_markers(tokens: Iterable[str], where: str) -> None:
     """See that no token is spelled like a marker, for what is counted could not be told apart.
+
+    Args:
+        tokens: of one record.
+        where: what has them, for the message.
 
     Raises:
         RecordError: one is.
@@ -43,5 +47,5 @@ def refuse_markers(tokens: Iterable[str], field: str) -> None:
     if not MARKERS.isdisjoint(tokens):
         token = next(each for each in tokens if each in MARKERS)
         raise RecordError(
-            f'"{field}" has a token spelled {token}, like a marker (--no-markers makes none)'
+            f"{where} has a token spelled {token}, like a marker (--no-markers sets none)"
         )

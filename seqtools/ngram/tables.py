@@ -129,12 +129,23 @@ class Counter:
             SeqtoolsError: no room on the disk.
         """
         plan = _Plan.make(self)
+        self._check_disk(plan)
         parts = _deal(plan, self._texts, self.store)
         for text in self._texts:
             text.free()
         writer = _Writer(plan, self.store, max(map(len, parts)), self._sums)
         for part in parts:
             yield from writer.write(part, max(1, min_count))
+
+    def _check_disk(self, plan: _Plan) -> None:
+        """See that what does not fit into memory will fit on the disk."""
+        needed = (4 + 8 * plan.rounds) * sum(map(len, self._texts)) - self.store.memory
+        free = self.store.free_disk()
+        if needed > free:
+            raise SeqtoolsError(
+                f"{self.store.folder}: {needed >> 20} MiB are needed for temporary files,"
+                f" {free >> 20} are free (-T names another folder, -S more memory)"
+            )
 
     def _add(self, ids: Array) -> None:
         self._texts[self._known is not None].append(ids)

@@ -16,6 +16,8 @@ import numpy as np
 from seqtools import artifact
 from seqtools.errors import FormatError
 from seqtools.ngram.words import Words
+from seqtools.streams.compression import unpacker
+from seqtools.streams.files import STDIN, is_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,10 +149,12 @@ def _checked(found: artifact.Artifact) -> Model:
 
 
 def _is_arpa(path: str) -> bool:
-    """Whether it is a text or compressed, so that it must be ARPA if it is a model at all."""
+    """Whether it must be ARPA if it is a model: text, compressed, or what cannot be mapped."""
     try:
+        if path == STDIN or not is_regular(path):
+            return True
         with open(path, "rb") as handle:
-            start = handle.read(16)
+            start = handle.read(8)
     except OSError:
         return False  # told by who opens it next
-    return (bool(start) and b"\0" not in start[:8]) or start[:2] == b"\x1f\x8b"
+    return unpacker(path, path) is not None or (bool(start) and b"\0" not in start)

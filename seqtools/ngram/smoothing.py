@@ -181,8 +181,10 @@ def _three_discounts(of_counts: Array) -> tuple[Array, str]:
 
 def _explain(order: int, reason: str, of_counts: Array, method: str) -> str:
     counts = ", ".join(str(int(number)) for number in of_counts[1:])
+    if method != "absolute":
+        reason = reason.replace(" a count", " an adjusted count")
     return (
-        f"order {order}: {reason} (n-grams with count 1, 2, 3, 4: {counts}):"
+        f"order {order}: {reason} ({counts} n-grams have the counts 1, 2, 3, 4):"
         f" the data are too small or unusual for {method};"
         " --discount-fallback gives discounts for such orders"
     )

@@ -9,7 +9,6 @@ and -99 for the logarithm of 0, as SRILM does.
 from __future__ import annotations
 
 import itertools
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -28,6 +27,7 @@ _ROWS = 1 << 17  # formatted by one thread at a time
 _WINDOW = 1 << 14  # rows of a lower level that are looked at together
 _PIECE = 1 << 22  # bytes of text that are handed on together
 _NUMBERS = 64  # bytes, more than two numbers and what separates them
+_THREADS = 2
 _FEW = 1 << 12  # n-grams that are not worth a second thread
 
 _SPACE = np.zeros(256, dtype=bool)
@@ -88,7 +88,7 @@ def write(words: Words, levels: Sequence[Level], put: Callable[[Any], object]) -
             `<unk>` beside the model's own.
     """
     _check_words(words)
-    first = 0 if _has_unk(levels) else 1  # of the unigrams
+    first = 0 if has_unk(levels) else 1  # of the unigrams
     put(b"\\data\\\n")
     for order, level in enumerate(levels, 1):
         put(b"ngram %d=%d\n" % (order, len(level) - (first if order == 1 else 0)))
@@ -99,6 +99,18 @@ def write(words: Words, levels: Sequence[Level], put: Callable[[Any], object]) -
             put(piece)
         put(b"\n")
     put(b"\\end\\\n")
+
+
+def has_unk(levels: Sequence[Level]) -> bool:
+    """Whether the unknown word has a probability or a weight, or is part of a longer n-gram."""
+    if levels[0].log10probs[:1][0] > -np.inf:
+        return True
+    if len(levels) == 1:
+        return False
+    begins = levels[0].begins[:2]
+    if levels[0].log10backoffs[:1][0] or begins[1] > begins[0]:
+        return True
+    return any((block == UNK).any() for level in levels[1:] for block in _blocks(level.words))
 
 
 def _check_words(words: Words) -> None:
@@ -117,25 +129,13 @@ def _check_words(words: Words) -> None:
         raise FormatError(f"token {word!r}, with white space in it, cannot stand in ARPA")
 
 
-def _has_unk(levels: Sequence[Level]) -> bool:
-    """Whether the unknown word has a probability, or is part of an n-gram."""
-    if levels[0].log10probs[:1][0] > -np.inf:
-        return True
-    if len(levels) == 1:
-        return False
-    begins = levels[0].begins[:2]
-    if levels[0].log10backoffs[:1][0] or begins[1] > begins[0]:
-        return True
-    return any((block == UNK).any() for level in levels[1:] for block in _blocks(level.words))
-
-
 def _blocks(values: Any, size: int = 1 << 20) -> Iterator[Array]:
     for start in range(0, len(values), size):
         yield values[start : start + size]
 
 
 def _pieces(words: Words, levels: Sequence[Level], index: int, first: int) -> Iterator[memoryview]:
-    """The lines of one order, formatted by as many threads as there are processors, up to two."""
+    """The lines of one order, formatted by threads while those before them are written."""
     rows = len(levels[index])
     starts = range(first, rows, _ROWS)
 
@@ -147,12 +147,11 @@ def _pieces(words: Words, levels: Sequence[Level], index: int, first: int) -> It
         return
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    ahead = min(2, len(os.sched_getaffinity(0)))
     running: deque[Future[list[memoryview]]] = deque()
-    with ThreadPoolExecutor(ahead) as pool:
+    with ThreadPoolExecutor(_THREADS) as pool:
         for start in starts:
             running.append(pool.submit(lines, start))
-            if len(running) > ahead:
+            if len(running) > _THREADS:
                 yield from running.popleft().result()
         while running:
             yield from running.popleft().result()

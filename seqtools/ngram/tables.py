@@ -207,7 +207,7 @@ class _Plan:
     offsets: Array
     splitters: Array
     ranges: Array
-    part: int  # windows that one will have
+    part: int = 0  # windows that one will have, and some more
 
     @classmethod
     def make(cls, counter: Counter) -> _Plan:
@@ -227,7 +227,7 @@ class _Plan:
             np.array(counter.orders, dtype=np.int64), codes,
             np.array([heads, alone, codes[EOS] if full else 0], dtype=np.int64),
             int(codes[BOS]) if full else 0, np.frombuffer(b"".join(texts), dtype=np.uint8),
-            offsets, np.empty(0, dtype=np.uint64), np.zeros((len(texts), 2), dtype=np.int64), most,
+            offsets, np.empty(0, dtype=np.uint64), np.zeros((len(texts), 2), dtype=np.int64),
         )  # fmt: skip
         plan._cut(counter)
         return plan
@@ -263,15 +263,14 @@ class _Plan:
 
     def _cut(self, counter: Counter) -> None:
         """Choose where the parts begin, by a sample of the text."""
-        total = sum(map(len, counter._texts))
+        sample, share = self._sample(counter._texts)
+        total = int(len(sample) / share) + 1
         row = 16 * self.rounds + 17 + 8 * len(self.orders)  # bytes of a window, in `_Writer`
         fitting = max(1 << 12, counter.store.memory // 5 // row)
         files = max(2, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 100) // 2)
         wanted = min(-(-total // min(fitting, _PART)), _MOST_PARTS, files)
-        if wanted > 1:
-            sample = self._sample(counter._texts, total)
-            places = np.arange(1, wanted) * len(sample) // wanted
-            self.splitters = np.unique(sample[places])
+        if len(sample):
+            self.splitters = np.unique(sample[np.arange(1, wanted) * len(sample) // wanted])
         shift = self.shift
         first = np.arange(len(self.ranges), dtype=np.uint64) << np.uint64(shift)
         last = first | np.uint64((1 << shift) - 1)
@@ -279,17 +278,19 @@ class _Plan:
             self.ranges[:, column] = np.searchsorted(self.splitters, keys, side="right")
         self.part = -(-total * 5 // 4 // (len(self.splitters) + 1))
 
-    def _sample(self, texts: list[Column], total: int) -> Array:
-        """First keys of windows from all over the text, sorted."""
-        found = []
+    def _sample(self, texts: list[Column]) -> tuple[Array, float]:
+        """First keys of windows from all over the text, sorted; which share of all it is."""
+        found, read = [np.empty(0, dtype=np.uint64)], 0
         keys = np.empty((self.rounds, _STRETCH * (2 + int(self.padding[0]))), dtype=np.uint64)
-        step = max(1, total // _SAMPLES)
+        total = sum(map(len, texts))
+        step = max(_STRETCH, total // _SAMPLES)
         for text in texts:
             for place in range(0, len(text), step):
                 ids, start, end = _stretch(text, place, _STRETCH, self.layout.order)
-                _, count = self.read(ids, start, end, keys)
+                stop, count = self.read(ids, start, end, keys)
                 found.append(keys[0, :count].copy())
-        return np.sort(np.concatenate(found))
+                read += stop - start
+        return np.sort(np.concatenate(found)), read / total if total else 1.0
 
 
 def _by_code_point(counter: Counter) -> tuple[Array, list[bytes]]:

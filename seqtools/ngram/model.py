@@ -9,6 +9,7 @@ up by walking from the word leftwards, as far as the history is known.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,10 +23,13 @@ from seqtools.streams.files import STDIN, is_regular
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from seqtools.ngram.scoring import Continuations
+
 Array: TypeAlias = np.ndarray[Any, Any]
 
 KIND = "ngram"
 _VERSION = 1
+_LN10 = float(np.log(10))
 _TYPES = {"words": np.uint32, "begins": np.uint32, "log10probs": np.float32, "log10backoffs": np.float32}  # fmt: skip # noqa: E501
 
 
@@ -71,6 +75,27 @@ class Model:
     def order(self) -> int:
         """Words of the longest n-grams."""
         return len(self.levels)
+
+    def distributions(self, histories: Array) -> Array:
+        """The next word after each history.
+
+        Args:
+            histories: integers (B, order - 1), ids with the latest last; -1 before the first one.
+
+        Returns:
+            float32 (B, V), natural logarithms; `<s>` is never next and has -inf.
+        """
+        result = np.empty((len(histories), len(self.words)), dtype=np.float32)
+        for row, history in enumerate(histories):
+            known = history[int(np.count_nonzero(history < 0)) :]
+            result[row] = self._continuations.log10_distribution(known) * _LN10
+        return result
+
+    @cached_property
+    def _continuations(self) -> Continuations:
+        from seqtools.ngram.scoring import Continuations
+
+        return Continuations(self)
 
 
 def save(model: Model, put: Callable[[bytes], None]) -> None:

@@ -1,0 +1,356 @@
+"""Probabilities of text under a model of n-grams.
+
+Many tokens are looked up together, one order after the other: the longest n-gram that ends with a
+token is found by going from its word to the left, and what was found for the token before it is the
+context whose weight is paid where the n-gram is not known. So each order is one pass over memory
+that does not wait for the results of another token's search.
+
+Logarithms are to base 10, as models store them, unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from seqtools.ngram.compiled import kernel
+from seqtools.ngram.words import BOS, EOS, UNK
+
+if TYPE_CHECKING:
+    from seqtools.ngram.model import Level, Model
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+LN10 = math.log(10)
+_NOTHING = np.empty(0, dtype=np.uint32)
+_NOTHING.flags.writeable = False
+_UNIT = 1 << 40  # sums over a corpus are whole numbers of such parts, so their order is no matter
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What became of the targets of some records: their tokens, and `</s>` where it is predicted.
+
+    Attributes:
+        log10probs: float32 (targets,), -inf for a probability of 0.
+        matched: uint8 (targets,), words of the longest n-gram that is known.
+        oov: bool (targets,), not in the vocabulary.
+        ends: int64 (records,), record i has the targets ends[i - 1] to ends[i].
+        known_sums, oov_sums: float64 (records,), the parts that are of known and unknown words.
+        n_oov: int64 (records,).
+    """
+
+    log10probs: Array
+    matched: Array
+    oov: Array
+    ends: Array
+    known_sums: Array
+    oov_sums: Array
+    n_oov: Array
+
+    @property
+    def sums(self) -> Array:
+        """float64 (records,), log10 of the records' probabilities."""
+        return self.known_sums + self.oov_sums
+
+
+class Scorer:
+    """Looks tokens up in a model.
+
+    Args:
+        model: whose arrays are in memory or mapped.
+        eos: `</s>` is predicted after each record, and counted.
+    """
+
+    def __init__(self, model: Model, *, eos: bool = True) -> None:
+        self.eos = eos
+        self._order = model.order
+        self._levels = [_arrays(level) for level in model.levels]
+        self._family = Family(model)
+        self.score(np.zeros(1, dtype=np.int32), np.ones(1, dtype=np.int64))  # compiles
+
+    def score(self, ids: Array, ends: Array) -> Scores:
+        """Score records, each on its own: nothing is known of the one before it.
+
+        Args:
+            ids: int32 (n,), tokens; 0 for those that are not in the vocabulary.
+            ends: int64 (records,), record i is ids[ends[i - 1]:ends[i]].
+        """
+        marked, starts, limits = _with_markers(ids, ends, eos=self.eos)
+        logs, matched = self._look_up(marked, starts, limits)
+        targets = marked != BOS
+        logs[~targets] = 0
+        oov = marked == UNK
+        records = np.repeat(np.arange(len(ends)), limits - starts)
+        known_sums, oov_sums = (
+            np.bincount(records, weights=np.where(counted, logs, 0), minlength=len(ends))
+            for counted in (~oov, oov)
+        )
+        n_oov = np.bincount(records[oov], minlength=len(ends))
+        return Scores(
+            logs[targets].astype(np.float32), matched[targets], oov[targets],
+            limits - np.arange(1, len(ends) + 1), known_sums, oov_sums, n_oov,
+        )  # fmt: skip
+
+    def _look_up(self, ids: Array, starts: Array, limits: Array) -> tuple[Array, Array]:
+        """Of each token, markers included: its logarithm, how long an n-gram was found."""
+        family, count = self._family, len(ids)
+        rows = np.empty(count, dtype=np.int64)
+        found, weights = np.zeros(count), np.full(count, family.unseen)
+        matched = np.zeros(count, dtype=np.uint8)
+        begins = _NOTHING
+        for order, (words, below, probs, backoffs) in enumerate(self._levels, 1):
+            _extend(
+                order, self._order, family.additive, ids, begins, words, probs, backoffs,
+                rows, found, weights, matched,
+            )  # fmt: skip
+            begins = below
+        if family.additive or family.step:
+            places = np.arange(count) - np.repeat(starts, limits - starts)
+            full = np.minimum(places, self._order - 1) + 1
+            if family.additive:
+                logs = np.where(matched == full, found, weights)
+            else:
+                logs = found + family.step * (full - matched)
+        else:
+            logs = found + weights
+        if not family.has_unk:
+            logs[ids == UNK] = -math.inf
+        return logs, matched
+
+
+class Family:
+    """How the values of a model make probabilities.
+
+    Attributes:
+        additive: the weight of a context is the probability of each word not seen after it; only
+            the longest context counts (add-k).
+        unseen: with `additive`, log10 of the probability of a word after a context never seen; the
+            weight of a context that was never seen is 1 otherwise, so its logarithm is 0.
+        step: what each step to a shorter context costs, seen or not (stupid backoff); or 0.
+        has_unk: unknown words have a probability.
+    """
+
+    def __init__(self, model: Model) -> None:
+        metadata = model.metadata
+        self.has_unk: bool = metadata.get("has_unk", True)
+        self.additive = metadata.get("additive") is not None
+        self.step = float(metadata.get("unseen_backoff") or 0)
+        possible = len(model.words) - 1 - (not self.has_unk)  # words but <s>
+        self.unseen = -math.log10(possible) if self.additive else 0.0
+
+
+class Continuations:
+    """All words after a context: the bigrams by their first word.
+
+    A model knows what stands before a word, so what follows one has to be turned round, which takes
+    time and memory for each bigram once.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._levels = [_arrays(level) for level in model.levels]
+        self._family = Family(model)
+        if model.order > 1:
+            firsts = self._levels[1][0]
+            self._rows = np.argsort(firsts, kind="stable")
+            size = len(self._levels[0][2])
+            self._starts = np.concatenate([[0], np.cumsum(np.bincount(firsts, minlength=size))])
+
+    def log10_distribution(self, history: Array) -> Array:
+        """After a history, ids with the latest last: of each word, float64 (V,); `<s>` has -inf."""
+        family = self._family
+        values = self._levels[0][2].astype(np.float64)
+        context = rows = words = np.empty(0, dtype=np.int64)
+        for length in range(1, len(history) + 1):
+            word = int(history[-length])
+            if length == 1:
+                context = np.array([word], dtype=np.int64)
+                rows = self._rows[self._starts[word] : self._starts[word + 1]]
+                words = np.searchsorted(self._levels[0][1], rows, side="right") - 1
+            else:
+                context = self._children(length, context, word)
+                rows = self._children(length + 1, rows, word)
+                words, rows, context = words[rows >= 0], rows[rows >= 0], context[context >= 0]
+            weight = float(self._levels[length - 1][3][context[0]]) if len(context) else 0.0
+            if family.additive:
+                values[:] = weight or family.unseen
+            else:
+                values += family.step or weight
+            values[words] = self._levels[length][2][rows]
+        values[BOS] = -math.inf
+        if not family.has_unk:
+            values[UNK] = -math.inf
+        return values
+
+    def _children(self, order: int, rows: Array, word: int) -> Array:
+        """The n-grams of an order that put the word before those of the order below, or -1."""
+        found = np.empty(len(rows), dtype=np.int64)
+        _find_children(self._levels[order - 2][1], self._levels[order - 1][0], rows, word, found)
+        return found
+
+
+def add_record(counts: Counter[str], n_tokens: int, n_oov: int, known: float, oov: float) -> None:
+    """Add a record to what `summarise` makes its numbers of.
+
+    Args:
+        counts: to add to; those of several parts of a corpus are summed up.
+        n_tokens: all targets.
+        n_oov: those that are not in the vocabulary.
+        known, oov: log10 of the probability of known and unknown words; may be -inf.
+    """
+    counts["records"] += 1
+    counts["n_tokens"] += n_tokens
+    counts["n_oov"] += n_oov
+    for name, log in (("known", known), ("oov", oov)):
+        if log == -math.inf:
+            counts[f"{name} zeros"] += 1
+        else:
+            counts[name] += round(log * _UNIT)
+
+
+def summarise(counts: Counter[str], *, eos: bool) -> dict[str, Any]:
+    """The numbers of a corpus, the same whatever it was cut into.
+
+    `logprob` is in nats, `bits` are per token, and those `without_oov` leave out unknown words, in
+    the sum and among the tokens. Infinities are the strings `"inf"` and `"-inf"`; where no token
+    counts, perplexity and bits are None.
+
+    Args:
+        counts: from `add_record`.
+        eos: whether `</s>` is among the tokens.
+    """
+    n_tokens, n_oov = counts["n_tokens"], counts["n_oov"]
+    known, oov = (
+        -math.inf if counts[f"{name} zeros"] else counts[name] / _UNIT * LN10
+        for name in ("known", "oov")
+    )
+    without = _rate(known, n_tokens - n_oov)
+    return {
+        "records": counts["records"],
+        "n_tokens": n_tokens,
+        "n_oov": n_oov,
+        "eos": eos,
+        **_rate(known + oov, n_tokens),
+        **{f"{name}_without_oov": value for name, value in without.items()},
+    }
+
+
+def _rate(log: float, n_tokens: int) -> dict[str, Any]:
+    """Sum in nats, perplexity, and bits per token."""
+    result: dict[str, Any] = {"logprob": plain(log), "perplexity": None, "bits": None}
+    if n_tokens:
+        loss = -log / n_tokens
+        try:
+            perplexity = math.exp(loss)
+        except OverflowError:
+            perplexity = math.inf
+        result |= {"perplexity": plain(perplexity), "bits": plain(loss / math.log(2))}
+    return result
+
+
+def plain(value: float) -> float | str:
+    """The number, or its name where JSON has no number for it."""
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value + 0.0  # no minus zero
+
+
+def _arrays(level: Level) -> tuple[Array, Array, Array, Array]:
+    """Words, begins, log10probs, log10backoffs, all of one type to numba."""
+    found = []
+    for column in (level.words, level.begins, level.log10probs, level.log10backoffs):
+        view = np.asarray(column[0 : len(column)])[:]
+        view.flags.writeable = False
+        found.append(view)
+    words, begins, probs, backoffs = found
+    return words, begins, probs, backoffs
+
+
+def _with_markers(ids: Array, ends: Array, *, eos: bool) -> tuple[Array, Array, Array]:
+    """The records as `<s> tokens </s>`, where each starts, where it ends."""
+    extra = 1 + eos
+    limits = ends + extra * np.arange(1, len(ends) + 1)
+    starts = np.concatenate([[0], limits])[:-1]
+    marked = np.empty(len(ids) + extra * len(ends), dtype=np.int32)
+    tokens = np.ones(len(marked), dtype=bool)
+    for places, marker in ((starts, BOS), (limits - 1, EOS))[:extra]:
+        marked[places] = marker
+        tokens[places] = False
+    marked[tokens] = ids
+    return marked, starts, limits
+
+
+@kernel
+def _child(begins: Array, words: Array, row: int, word: int) -> int:
+    """The row that puts the word before a row of the level below, or -1."""
+    low, end = np.int64(begins[row]), np.int64(begins[row + 1])
+    high = end
+    while low < high:
+        middle = (low + high) >> 1
+        if words[middle] < word:
+            low = middle + 1
+        else:
+            high = middle
+    if low < end and words[low] == word:
+        return int(low)
+    return -1
+
+
+@kernel
+def _find_children(begins: Array, words: Array, rows: Array, word: int, found: Array) -> None:
+    for index in range(len(rows)):
+        found[index] = _child(begins, words, rows[index], word)
+
+
+@kernel
+def _extend(
+    order: int, highest: int, additive: bool,  # noqa: FBT001
+    ids: Array, begins: Array, words: Array, log10probs: Array, log10backoffs: Array,
+    rows: Array, found: Array, weights: Array, matched: Array,
+) -> None:  # fmt: skip
+    """Find the n-grams of one order that end at each token, those of all lower orders being known.
+
+    Args:
+        order: of the level.
+        highest: order of the model.
+        additive: the weight of the longest context is all that counts.
+        ids: int32 (n,), records that begin with `<s>`.
+        begins: uint32, of the level below; (0,) at order 1.
+        words, log10probs, log10backoffs: of the level.
+        rows: int64 (n,), the n-grams of the order below, -1 where there is none; in the end those
+            of this order.
+        found: float64 (n,), the probabilities of the longest n-grams.
+        weights: float64 (n,), the sum of the weights of the contexts that are not shorter than
+            those n-grams; with `additive`, the weight of the longest possible context.
+        matched: uint8 (n,), lengths of those n-grams.
+    """
+    place = 0
+    for index in range(len(ids)):
+        word = np.int64(ids[index])
+        if word == BOS:
+            place = 0
+            rows[index] = BOS if order == 1 else -1
+            continue
+        place += 1
+        row = np.int64(-1)
+        if order == 1:
+            row = word
+        elif place >= order - 1 and rows[index] >= 0:
+            row = np.int64(_child(begins, words, rows[index], int(ids[index - order + 1])))
+        rows[index] = row
+        if row >= 0:
+            found[index] = log10probs[row]
+            matched[index] = order
+            if not additive:
+                weights[index] = 0
+        context = rows[index - 1]
+        if context >= 0 and order < highest:
+            weight = log10backoffs[context]
+            if not additive:
+                weights[index] += weight
+            elif order == min(place, highest - 1) and weight != 0:  # 0: it is not a context
+                weights[index] = weight

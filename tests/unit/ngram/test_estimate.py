@@ -262,7 +262,7 @@ def test_one_weight_is_where_the_likelihood_is_highest() -> None:
 
 
 def test_discounts_that_cannot_be_estimated_are_named() -> None:
-    with pytest.raises(SeqtoolsError, match=r"^order 1: no n-gram has a count of 2.*4, 0, 0, 0\)"):
+    with pytest.raises(SeqtoolsError, match=r"^order 1: .* count of 2, .*4, 0, 0, 0"):
         train([["a", "b", "c"]], 3, Smoothing())
     found = train([["a", "b", "c"]], 3, Smoothing(fallback=(0.5, 1.0, 1.5)))
     assert found.fallbacks == [1, 2, 3]

@@ -145,6 +145,14 @@ COMMANDS = [
         token_fields, "tokens", filter=False, shows=False,
     ),
     Command(
+        ("seq-ngram", "extract", "--order", "1", "--quiet"),
+        token_fields, "tokens", passes=True, jobs=True,
+    ),
+    Command(
+        ("seq-ngram", "count", "--order", "1,2", "--quiet"),
+        token_fields, "tokens", filter=False, jobs=True,
+    ),
+    Command(
         ("seq-eval", "exact", "--hypothesis", "h", "--reference", "r", "--quiet"),
         lambda text, number: {"h": text, "r": "a b"}, "h",
         filter=False, shows=False, shard=False, empty=1,

@@ -23,13 +23,12 @@ from seqtools.streams.files import STDIN, is_regular
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seqtools.ngram.scoring import Continuations
+    from seqtools.ngram.distributions import Distributions
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 KIND = "ngram"
 _VERSION = 1
-_LN10 = float(np.log(10))
 _TYPES = {"words": np.uint32, "begins": np.uint32, "log10probs": np.float32, "log10backoffs": np.float32}  # fmt: skip # noqa: E501
 
 
@@ -85,17 +84,13 @@ class Model:
         Returns:
             float32 (B, V), natural logarithms; `<s>` is never next and has -inf.
         """
-        result = np.empty((len(histories), len(self.words)), dtype=np.float32)
-        for row, history in enumerate(histories):
-            known = history[int(np.count_nonzero(history < 0)) :]
-            result[row] = self._continuations.log10_distribution(known) * _LN10
-        return result
+        return self._distributions(histories)
 
     @cached_property
-    def _continuations(self) -> Continuations:
-        from seqtools.ngram.scoring import Continuations
+    def _distributions(self) -> Distributions:
+        from seqtools.ngram.distributions import Distributions
 
-        return Continuations(self)
+        return Distributions(self)
 
 
 def save(model: Model, put: Callable[[bytes], None]) -> None:

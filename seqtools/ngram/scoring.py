@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from seqtools.ngram.compiled import kernel
+from seqtools.ngram.lookup import ADD, BACK_OFF, Rule, find_child, tables
 from seqtools.ngram.words import BOS, EOS, UNK
 
 if TYPE_CHECKING:
-    from seqtools.ngram.model import Level, Model
+    from seqtools.ngram.model import Model
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -69,8 +70,8 @@ class Scorer:
     def __init__(self, model: Model, *, eos: bool = True) -> None:
         self.eos = eos
         self._order = model.order
-        self._levels = [_arrays(level) for level in model.levels]
-        self._family = Family(model)
+        self._tables = tables(model)
+        self._rule = Rule.of(model)
         self.score(np.zeros(1, dtype=np.int32), np.ones(1, dtype=np.int64))  # compiles
 
     def score(self, ids: Array, ends: Array) -> Scores:
@@ -98,99 +99,30 @@ class Scorer:
 
     def _look_up(self, ids: Array, starts: Array, limits: Array) -> tuple[Array, Array]:
         """Of each token, markers included: its logarithm, how long an n-gram was found."""
-        family, count = self._family, len(ids)
+        rule, count = self._rule, len(ids)
         rows = np.empty(count, dtype=np.int64)
-        found, weights = np.zeros(count), np.full(count, family.unseen)
+        found = np.zeros(count)
+        weights = np.full(count, rule.log10 if rule.family == ADD else 0.0)
         matched = np.zeros(count, dtype=np.uint8)
         begins = _NOTHING
-        for order, (words, below, probs, backoffs) in enumerate(self._levels, 1):
+        for order, table in enumerate(self._tables, 1):
             _extend(
-                order, self._order, family.additive, ids, begins, words, probs, backoffs,
+                order, self._order, rule.family == ADD, ids, begins,
+                table.words, table.log10probs, table.log10backoffs,
                 rows, found, weights, matched,
             )  # fmt: skip
-            begins = below
-        if family.additive or family.step:
+            begins = table.begins
+        logs = found + weights
+        if rule.family != BACK_OFF:
             places = np.arange(count) - np.repeat(starts, limits - starts)
-            full = np.minimum(places, self._order - 1) + 1
-            if family.additive:
-                logs = np.where(matched == full, found, weights)
+            longest = np.minimum(places, self._order - 1) + 1
+            if rule.family == ADD:
+                logs = np.where(matched == longest, found, weights)
             else:
-                logs = found + family.step * (full - matched)
-        else:
-            logs = found + weights
-        if not family.has_unk:
+                logs = found + rule.log10 * (longest - matched)
+        if not rule.has_unk:
             logs[ids == UNK] = -math.inf
         return logs, matched
-
-
-class Family:
-    """How the values of a model make probabilities.
-
-    Attributes:
-        additive: the weight of a context is the probability of each word not seen after it; only
-            the longest context counts (add-k).
-        unseen: with `additive`, log10 of the probability of a word after a context never seen; the
-            weight of a context that was never seen is 1 otherwise, so its logarithm is 0.
-        step: what each step to a shorter context costs, seen or not (stupid backoff); or 0.
-        has_unk: unknown words have a probability.
-    """
-
-    def __init__(self, model: Model) -> None:
-        metadata = model.metadata
-        self.has_unk: bool = metadata.get("has_unk", True)
-        self.additive = metadata.get("additive") is not None
-        self.step = float(metadata.get("unseen_backoff") or 0)
-        possible = len(model.words) - 1 - (not self.has_unk)  # words but <s>
-        self.unseen = -math.log10(possible) if self.additive else 0.0
-
-
-class Continuations:
-    """All words after a context: the bigrams by their first word.
-
-    A model knows what stands before a word, so what follows one has to be turned round, which takes
-    time and memory for each bigram once.
-    """
-
-    def __init__(self, model: Model) -> None:
-        self._levels = [_arrays(level) for level in model.levels]
-        self._family = Family(model)
-        if model.order > 1:
-            firsts = self._levels[1][0]
-            self._rows = np.argsort(firsts, kind="stable")
-            size = len(self._levels[0][2])
-            self._starts = np.concatenate([[0], np.cumsum(np.bincount(firsts, minlength=size))])
-
-    def log10_distribution(self, history: Array) -> Array:
-        """After a history, ids with the latest last: of each word, float64 (V,); `<s>` has -inf."""
-        family = self._family
-        values = self._levels[0][2].astype(np.float64)
-        context = rows = words = np.empty(0, dtype=np.int64)
-        for length in range(1, len(history) + 1):
-            word = int(history[-length])
-            if length == 1:
-                context = np.array([word], dtype=np.int64)
-                rows = self._rows[self._starts[word] : self._starts[word + 1]]
-                words = np.searchsorted(self._levels[0][1], rows, side="right") - 1
-            else:
-                context = self._children(length, context, word)
-                rows = self._children(length + 1, rows, word)
-                words, rows, context = words[rows >= 0], rows[rows >= 0], context[context >= 0]
-            weight = float(self._levels[length - 1][3][context[0]]) if len(context) else 0.0
-            if family.additive:
-                values[:] = weight or family.unseen
-            else:
-                values += family.step or weight
-            values[words] = self._levels[length][2][rows]
-        values[BOS] = -math.inf
-        if not family.has_unk:
-            values[UNK] = -math.inf
-        return values
-
-    def _children(self, order: int, rows: Array, word: int) -> Array:
-        """The n-grams of an order that put the word before those of the order below, or -1."""
-        found = np.empty(len(rows), dtype=np.int64)
-        _find_children(self._levels[order - 2][1], self._levels[order - 1][0], rows, word, found)
-        return found
 
 
 def add_record(counts: Counter[str], n_tokens: int, n_oov: int, known: float, oov: float) -> None:
@@ -259,17 +191,6 @@ def plain(value: float) -> float | str:
     return value + 0.0  # no minus zero
 
 
-def _arrays(level: Level) -> tuple[Array, Array, Array, Array]:
-    """Words, begins, log10probs, log10backoffs, all of one type to numba."""
-    found = []
-    for column in (level.words, level.begins, level.log10probs, level.log10backoffs):
-        view = np.asarray(column[0 : len(column)])[:]
-        view.flags.writeable = False
-        found.append(view)
-    words, begins, probs, backoffs = found
-    return words, begins, probs, backoffs
-
-
 def _with_markers(ids: Array, ends: Array, *, eos: bool) -> tuple[Array, Array, Array]:
     """The records as `<s> tokens </s>`, where each starts, where it ends."""
     extra = 1 + eos
@@ -282,28 +203,6 @@ def _with_markers(ids: Array, ends: Array, *, eos: bool) -> tuple[Array, Array, 
         tokens[places] = False
     marked[tokens] = ids
     return marked, starts, limits
-
-
-@kernel
-def _child(begins: Array, words: Array, row: int, word: int) -> int:
-    """The row that puts the word before a row of the level below, or -1."""
-    low, end = np.int64(begins[row]), np.int64(begins[row + 1])
-    high = end
-    while low < high:
-        middle = (low + high) >> 1
-        if words[middle] < word:
-            low = middle + 1
-        else:
-            high = middle
-    if low < end and words[low] == word:
-        return int(low)
-    return -1
-
-
-@kernel
-def _find_children(begins: Array, words: Array, rows: Array, word: int, found: Array) -> None:
-    for index in range(len(rows)):
-        found[index] = _child(begins, words, rows[index], word)
 
 
 @kernel
@@ -340,7 +239,7 @@ def _extend(
         if order == 1:
             row = word
         elif place >= order - 1 and rows[index] >= 0:
-            row = np.int64(_child(begins, words, rows[index], int(ids[index - order + 1])))
+            row = np.int64(find_child(words, begins, rows[index], int(ids[index - order + 1])))
         rows[index] = row
         if row >= 0:
             found[index] = log10probs[row]

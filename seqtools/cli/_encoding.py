@@ -307,14 +307,16 @@ class Encoder:
 
     def _warn_of_unknown(self, unknown: int, count: int, name: str, place: Place) -> None:
         """Once: all tokens of a record are unknown, or many and far more than in training."""
-        usual = self._options.get("unknown_share", {}).get(name, 0.0)
+        known = self._options.get("unknown_share", {}).get(name)
+        usual = known or 0.0
         many = unknown >= _MANY and unknown / count > (1 + usual) / 2
         if self._warned or not (many or unknown == count):
             return
         self._warned = True
+        training = "" if known is None else f" (in training {usual:.1%})"
         warn(
             f"{place.source}:{place.line}: {unknown} of {count} tokens are unknown to the model"
-            f" (in training {usual:.1%}); were they made by the same tokenizer?"
+            f"{training}; were they made by the same tokenizer?"
         )
 
 

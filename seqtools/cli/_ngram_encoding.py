@@ -59,8 +59,9 @@ class NgramEncoder(Encoder):
 
     def __init__(self, model: Model, *, no_unk: bool = False) -> None:
         made = model.metadata
-        unknown, tokens = made.get("unknown", 0), made.get("tokens", 0)
-        batching = {"sampling": "records", "unknown_share": {"tokens": unknown / max(tokens, 1)}}
+        batching: dict[str, Any] = {"sampling": "records"}
+        if made.get("tokens"):
+            batching["unknown_share"] = {"tokens": made["unknown"] / made["tokens"]}
         description = Description("ngram", "lm", {}, {}, batching, {})
         super().__init__(description, vocabularies={"tokens": NgramSymbols(model.words)})
         self._model = model

@@ -35,7 +35,7 @@ _SHARE = 64  # a corpus that fits well into memory is cut so far, so that a part
 _SMALLEST = 1 << 17
 _GOES = 4  # through the text, to collect its occurrences, where memory allows
 _RUN_BLOCK = 1 << 16
-_MOST = 0xFFFFFFFF - 1  # rows of an order
+_MOST = NONE - 1  # tokens, so n-grams of an order, too
 
 
 @dataclass
@@ -187,8 +187,10 @@ def count(
         raws: keep the occurrences as well.
 
     Raises:
-        SeqtoolsError: there are more n-grams of an order than a row number can tell.
+        SeqtoolsError: there are more tokens than a count can tell.
     """
+    if corpus.events > _MOST:
+        raise SeqtoolsError(f"{corpus.events} tokens: more than {_MOST} cannot be counted")
     if order == 1:
         return [_unigrams(corpus, store, corpus.frequencies)]
     counter = _Counter(corpus, order, store, scratch, adjusted=adjusted, raws=raws)
@@ -320,8 +322,6 @@ class _Counter:
 
     def _append(self, index: int, words: Array, begins: Array, counts: Array) -> None:
         grams = self.grams[index]
-        if len(grams) + len(words) > _MOST:
-            raise SeqtoolsError(f"more than {_MOST} n-grams of order {index + 1}")
         highest = index + 1 == self.order
         given = counts
         if not highest:

@@ -172,7 +172,10 @@ def estimate(
     if smoothing.method == "jelinek-mercer" and smoothing.weights is None:
         if heldout is None:
             raise ConfigError("jelinek-mercer needs held-out text for its weights")
-        weights = fit_weights(grams, corpus, heldout, unk=smoothing.unk)
+        weights = fit_weights(
+            grams, corpus, heldout,
+            interpolate_unigrams=smoothing.interpolate_unigrams, unk=smoothing.unk,
+        )  # fmt: skip
         settings = dataclasses.replace(
             settings, smoothing=dataclasses.replace(smoothing, weights=weights)
         )

@@ -15,7 +15,7 @@ from seqtools.errors import SeqtoolsError
 from seqtools.ngram.compiled import kernel
 from seqtools.ngram.counts import Corpus, Grams
 from seqtools.ngram.smoothing import BUCKETS
-from seqtools.ngram.words import BOS, EOS
+from seqtools.ngram.words import BOS, EOS, UNK
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -25,7 +25,12 @@ _HIGHEST = 1 - 1e-4  # with a weight of 1, what was not seen would have no proba
 
 
 def fit_weights(
-    grams: list[Grams], corpus: Corpus, heldout: Array, *, unk: bool
+    grams: list[Grams],
+    corpus: Corpus,
+    heldout: Array,
+    *,
+    interpolate_unigrams: bool = True,
+    unk: bool = True,
 ) -> tuple[tuple[float, ...], ...]:
     """Find the weights that make the held-out text likeliest.
 
@@ -33,6 +38,7 @@ def fit_weights(
         grams: occurrences of all orders.
         corpus: what was counted.
         heldout: int32, ids of other text, `</s>` after each record.
+        interpolate_unigrams: below the unigrams stands the uniform distribution, else `<unk>`.
         unk: `<unk>` is one of the words.
 
     Returns:
@@ -46,7 +52,13 @@ def fit_weights(
     hits, totals = _look_up(grams, corpus, heldout)
     shares = np.divide(hits, totals, out=np.zeros_like(hits), where=totals > 0)
     buckets = np.minimum(np.log2(np.maximum(totals, 1)).astype(np.int64), BUCKETS - 1)
-    return _maximise(shares, totals > 0, buckets, 1 / (len(corpus.words) - 1 - (not unk)))
+    if interpolate_unigrams:
+        base = np.full(len(heldout), 1 / (len(corpus.words) - 1 - (not unk)))
+        base[heldout == UNK] *= unk
+    else:
+        base = (heldout == UNK).astype(np.float64)
+    possible = (base > 0) | (shares > 0).any(axis=1)
+    return _maximise(shares[possible], totals[possible] > 0, buckets[possible], base[possible])
 
 
 def _look_up(grams: list[Grams], corpus: Corpus, heldout: Array) -> tuple[Array, Array]:
@@ -113,7 +125,7 @@ def _extend(
 
 
 def _maximise(
-    shares: Array, known: Array, buckets: Array, uniform: float
+    shares: Array, known: Array, buckets: Array, base: Array
 ) -> tuple[tuple[float, ...], ...]:
     """Expectation maximisation, all weights at once.
 
@@ -121,13 +133,13 @@ def _maximise(
         shares: float64 (n, order), c(h w) / c(h).
         known: bool (n, order), whether the context was seen.
         buckets: int64 (n, order), of the contexts.
-        uniform: probability below the unigrams.
+        base: float64 (n,), probability below the unigrams.
     """
     order = shares.shape[1]
     weights = np.full((order, BUCKETS), 0.5)
     before = -np.inf
     for _ in range(_MOST_STEPS):
-        chain = [np.full(len(shares), uniform)]
+        chain = [base]
         for index in range(order):
             weight = np.where(known[:, index], weights[index, buckets[:, index]], 0.0)
             chain.append(weight * shares[:, index] + (1 - weight) * chain[-1])

@@ -199,6 +199,8 @@ class Reader:
             lines.skip()
         if not counts:
             lines.fail("\\data\\ does not say how many n-grams there are")
+        if not counts[0]:
+            lines.fail("a model without words")
         return counts
 
     def _read_section(self, order: int, count: int, *, highest: bool) -> tuple[_Section, int]:
@@ -349,9 +351,10 @@ def _link_to(upper: _Grams, lower: _Grams) -> None:
         rows, places = np.empty((2, missing), dtype=np.uint32)
         _link(upper.ids, lower.ids, lower.begins, rows, places)
         lower.added = upper.ids[rows, 1:]
-        lower.ids = np.insert(lower.ids, places, lower.added, axis=0)
-        lower.probs = np.insert(lower.probs, places, np.float32(np.nan))
-        lower.backoffs = np.insert(lower.backoffs, places, np.float32(0))
+        before = places.astype(np.int64)
+        lower.ids = np.insert(lower.ids, before, lower.added, axis=0)
+        lower.probs = np.insert(lower.probs, before, np.float32(np.nan))
+        lower.backoffs = np.insert(lower.backoffs, before, np.float32(0))
         _link_to(upper, lower)
 
 

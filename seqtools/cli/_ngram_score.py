@@ -2,6 +2,194 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 import click
 
-kinds: tuple[click.Command, ...] = ()
+from seqtools.cli._io import Session
+from seqtools.cli._ngram_options import tell_of_compiling, text_option
+from seqtools.cli._options import Streams, example, filter_options
+from seqtools.streams.files import STDIN
+from seqtools.streams.outputs import Output, open_output
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from seqtools.ngram.model import Model
+    from seqtools.ngram.scoring import Scorer, Scores
+    from seqtools.streams.parallel import Counts
+    from seqtools.streams.records import Record
+
+    _Scored: TypeAlias = tuple[dict[str, Any], float, float]
+
+
+@click.command(
+    epilog=example(
+        r"""$ printf 'a b\na b\na c\nb a\n' > k1.txt""",
+        """$ seq-ngram train --order 2 --text -o k1.arpa --quiet k1.txt""",
+        r"""$ printf 'a b\n' | seq-ngram score --model k1.arpa --text --quiet""",
+        '{"text":"a b","logprob":-3.8304222,"n_tokens":3,"n_oov":0}',
+    )
+)
+@click.option(
+    "--model", required=True, metavar="FILE", help="Model: ARPA, or what seq-ngram train made."
+)
+@click.option("--field", default="tokens", show_default=True, help="Field with the tokens.")
+@text_option
+@click.option(
+    "--eos/--no-eos", default=True, help="Predict </s> after each record and count it (default)."
+)
+@click.option(
+    "--details", is_flag=True,
+    help="Add token_logprobs, and matched, the words of the longest n-gram known at each token.",
+)  # fmt: skip
+@click.option("--summary", metavar="FILE", help="Write the numbers of the whole corpus to FILE.")
+@filter_options
+def score(
+    streams: Streams, model: str, field: str, summary: str | None,
+    *, text: bool, eos: bool, details: bool,
+) -> None:  # fmt: skip
+    """Give the probability of records under a model.
+
+    Reads tokens, or with --text plain lines; adds logprob (natural; "-inf" for a probability of 0),
+    n_tokens (what was predicted: all tokens, and </s>), and n_oov, those of them that the model
+    does not know. The perplexity of all records together goes to stderr.
+    """
+    if model == STDIN and STDIN in streams.files:
+        raise click.UsageError("--model and the records cannot both come from stdin.")
+    if summary is not None and summary in (streams.output or STDIN, streams.rejects):
+        raise click.UsageError("--summary goes to the same place as other output.")
+    from seqtools.ngram import model as ngrams
+    from seqtools.ngram.scoring import Scorer, summarise
+    from seqtools.streams.records import loads, to_line
+    from seqtools.text.convert import read_text
+
+    tell_of_compiling(streams)
+    with Session(streams) as session, _opened(summary) as target:
+        opened = ngrams.load(model)
+        scorer = Scorer(opened, eos=eos)
+        counts = session.filter(
+            lambda counts: Scoring(
+                opened, scorer, None if text else field, counts, details=details
+            ),
+            parse=read_text if text else loads,
+            keep_blank=text,
+        )
+        result = summarise(counts, eos=eos)
+        if target is not None:
+            target.write(to_line(result))
+        for line in _lines(result):
+            session.summary(line)
+
+
+class Scoring:
+    """Scores the records of a block together; see `streams.parallel.Together`.
+
+    Args:
+        model: whose words turn tokens into ids.
+        scorer: of that model.
+        field: with the tokens; None for `text`, whose words are separated by white space.
+        counts: where the sums go.
+        details: write what is known of each token.
+    """
+
+    def __init__(
+        self, model: Model, scorer: Scorer, field: str | None, counts: Counts, *, details: bool
+    ) -> None:
+        self._words, self._scorer = model.words, scorer
+        self._field, self._counts, self._details = field, counts, details
+
+    def take(self, record: Record) -> bytes:
+        """The tokens."""
+        from seqtools.ngram.words import pack_tokens
+        from seqtools.streams.records import get_tokens
+
+        if self._field is None:
+            text: str = record["text"]
+            return text.encode() + b"\n"
+        return pack_tokens((get_tokens(record, self._field),))
+
+    def work(self, taken: Sequence[bytes]) -> Iterator[_Scored]:
+        """The fields of each record, and what is added to the sums."""
+        from seqtools.ngram.scoring import LN10
+
+        words, data = self._words, b"".join(taken)
+        encode = words.encode_text if self._field is None else words.encode_packed
+        scores = self._scorer.score(*encode(data))
+        ends, n_oov = scores.ends.tolist(), scores.n_oov.tolist()
+        known, oov = scores.known_sums.tolist(), scores.oov_sums.tolist()
+        start = 0
+        for row, logprob in enumerate((scores.sums * LN10).astype("float32")):
+            end = ends[row]
+            fields = {
+                "logprob": _number(logprob),
+                "n_tokens": end - start,
+                "n_oov": n_oov[row],
+            }
+            if self._details:
+                fields |= _details(scores, slice(start, end))
+            yield fields, known[row], oov[row]
+            start = end
+
+    def write(self, record: Record, made: _Scored) -> bytes:
+        """The record with its fields; it counts if it can be written."""
+        from seqtools.ngram.scoring import add_record
+        from seqtools.streams.records import to_line
+
+        fields, known, oov = made
+        line = to_line({**record, **fields})
+        add_record(self._counts, fields["n_tokens"], fields["n_oov"], known, oov)
+        return line
+
+
+def _details(scores: Scores, targets: slice) -> dict[str, Any]:
+    """The fields that are of each token."""
+    from seqtools.ngram.scoring import LN10
+
+    logprobs: Any = (scores.log10probs[targets].astype("float64") * LN10).astype("float32") + 0
+    if logprobs.size and logprobs.min() == -math.inf:
+        logprobs = [_number(value) for value in logprobs]
+    return {"token_logprobs": logprobs, "matched": scores.matched[targets]}
+
+
+def _number(value: np.float32) -> np.float32 | str:
+    return "-inf" if value == -math.inf else value
+
+
+@contextmanager
+def _opened(path: str | None) -> Iterator[Output | None]:
+    """The file for the summary, which is not there if anything fails."""
+    if path is None:
+        yield None
+        return
+    target = open_output(path)
+    try:
+        yield target
+    except BaseException:
+        target.discard()
+        raise
+    target.commit()
+
+
+def _lines(result: dict[str, Any]) -> Iterator[str]:
+    """The summary as people read it."""
+    n_tokens, n_oov, records = result["n_tokens"], result["n_oov"], result["records"]
+    counted = f"with a </s> for each of {records} records" if result["eos"] else "</s> not counted"
+    yield f"{n_tokens} tokens, {counted}; {n_oov} of them out of vocabulary"
+    for name, what in (("", "with"), ("_without_oov", "without")):
+        perplexity, bits = result[f"perplexity{name}"], result[f"bits{name}"]
+        if perplexity is not None:
+            yield (
+                f"{what} words out of vocabulary: perplexity {_shown(perplexity)},"
+                f" {_shown(bits)} bits per token"
+            )
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.6f}"
+
+
+kinds: tuple[click.Command, ...] = (score,)

@@ -100,6 +100,9 @@ VOCABULARY = """
         ("seq-vocab build", TEXT, ""),
         ("seq-vocab encode --vocab v", TEXT, ""),
         ("seq-vocab decode --vocab v", TEXT, ""),
+        ("seq-ngram extract --order 2", TEXT, ""),
+        ("seq-ngram count --order 2 --report r --heldout h", TEXT, "numpy numba"),
+        ("seq-ngram merge", b'{"ngram":["a"],"count":1}\n', "numpy numba"),
         ("seq-batch lm --vocab v --sampling records", TEXT, "numpy"),
         ("seq-batch seq2seq --vocab v", TEXT, "numpy"),
         ("seq-eval exact --hypothesis text --reference text", TEXT, ""),
@@ -113,6 +116,7 @@ VOCABULARY = """
 )
 def test_a_run_loads_what_it_needs(arguments, stdin, needs, tmp_path):
     (tmp_path / "v").write_text(VOCABULARY)
+    (tmp_path / "h").write_bytes(TEXT)
     program, *rest = arguments.split()
     done, _, at_end = modules(program, *rest, stdin=stdin, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

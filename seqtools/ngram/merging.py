@@ -144,6 +144,8 @@ def _put_by(tables: list[_Blocks], folder: str | None) -> _Blocks:
 
 
 def _is_utf8(data: bytes) -> bool:
+    if data.isascii():  # which is quick to see
+        return True
     try:
         data.decode()
     except UnicodeDecodeError:

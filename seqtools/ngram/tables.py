@@ -28,6 +28,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 HIGHEST = 99  # order
 _PART = 300_000  # windows that are quick to sort
 _MOST_PARTS = 400
+_OTHER_FILES = 100  # that may be open besides
 _SAMPLES = 4096  # stretches of the text to cut it by
 _STRETCH = 64
 _BLOCK = 1 << 19  # places of the text that are dealt at a time
@@ -267,8 +268,7 @@ class _Plan:
         total = int(len(sample) / share) + 1
         row = 16 * self.rounds + 17 + 8 * len(self.orders)  # bytes of a window, in `_Writer`
         fitting = max(1 << 12, counter.store.memory // 5 // row)
-        files = max(2, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 100) // 2)
-        wanted = min(-(-total // min(fitting, _PART)), _MOST_PARTS, files)
+        wanted = min(-(-total // min(fitting, _PART)), _most_parts())
         if len(sample):
             self.splitters = np.unique(sample[np.arange(1, wanted) * len(sample) // wanted])
         shift = self.shift
@@ -291,6 +291,14 @@ class _Plan:
                 found.append(keys[0, :count].copy())
                 read += stop - start
         return np.sort(np.concatenate(found)), read / total if total else 1.0
+
+
+def _most_parts() -> int:
+    """How many there may be: each may need two files."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return _MOST_PARTS
+    return max(1, min(_MOST_PARTS, (files - _OTHER_FILES) // 2))
 
 
 def _by_code_point(counter: Counter) -> tuple[Array, list[bytes]]:

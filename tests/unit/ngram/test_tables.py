@@ -1,5 +1,6 @@
 """Tables of counts, against a dictionary that counts what `extraction.ngrams` gives."""
 
+import resource
 from collections import Counter as Tally
 
 import pytest
@@ -120,3 +121,24 @@ def test_orders_and_memory_that_will_not_do(monkeypatch):
         monkeypatch.setattr(Store, "free_disk", lambda self: 1000)
         with pytest.raises(SeqtoolsError, match=r"MiB are needed .*-T .*-S"):
             list(counter.lines())
+
+
+@pytest.mark.parametrize("files", [0, 105, 1024, resource.RLIM_INFINITY])
+def test_no_more_files_than_there_may_be(monkeypatch, files):
+    monkeypatch.setattr(tables, "_PART", 1)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (files, files))
+    opened = 0
+
+    def open_file(store):
+        nonlocal opened
+        opened += 1
+        return original(store)
+
+    original = Store._open
+    monkeypatch.setattr(Store, "_open", open_file)
+    records = [[f"w{number % 997}", f"w{number % 991}"] for number in range(2000)]
+    found, _ = table(records, [2], "none", memory=1, heldout=records)
+    assert found == as_lines(tally(records, [2], "none"))
+    texts = 3  # and the trial whether the folder can be written
+    assert opened - texts <= 2 * {0: 1, 105: 2, 1024: 400}.get(files, 400)
+    assert (opened - texts > 100) == (files in (1024, resource.RLIM_INFINITY))

@@ -1,7 +1,10 @@
 """`make bench`: every figure is a ratio of two things measured in turn in this run.
 
     python -m tests.bench            all of it
-    python -m tests.bench tokenize   one part: start tokenize train
+    python -m tests.bench tokenize   one part: start tokenize train ngram
+
+The part `ngram` measures against KenLM where `--lmplz` and `--query` name its commands, and on the
+text that `--corpus` and `--test` name; tests/bench/corpus.py makes one.
 
 Writes a table to stdout, one row a figure.
 """
@@ -17,7 +20,8 @@ import sys
 import tempfile
 import time
 
-from tests.bench.measure import PYTHON, ROOT, Ratio, compare, seconds, tool
+from tests.bench import ngram
+from tests.bench.measure import PYTHON, ROOT, compare, row, seconds, tool
 
 TEXT_COMMANDS = [
     ("seq-convert", "text"),
@@ -28,14 +32,6 @@ TEXT_COMMANDS = [
     ("seq-attnviz", "terminal"),
 ]
 PASSIVE = dict(os.environ, OMP_WAIT_POLICY="PASSIVE", GOMP_SPINCOUNT="0")
-
-
-def row(name: str, aim: str, result: Ratio, unit: str) -> None:
-    print(
-        f"| {name} | {result.ours:.4g} {unit} | {result.theirs:.4g} {unit} "
-        f"| {result.ratio:.2f} | {aim} | {result.rounds} |",
-        flush=True,
-    )
 
 
 def start_up(folder: pathlib.Path) -> None:
@@ -175,12 +171,16 @@ def main() -> None:
     # As users have it: modules are compiled once, not at every start.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parser = argparse.ArgumentParser(description="Benchmarks of seqtools.")
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all when none is named")
-    parts = parser.parse_args().parts or list(PARTS)
+    parser.add_argument(
+        "parts", nargs="*", choices=[[], *PARTS, "ngram"], help="all when none is named"
+    )
+    ngram.add_options(parser)
+    options = parser.parse_args()
+    measures = PARTS | {"ngram": lambda folder: ngram.measure(folder, options)}
     print("| what | ours | theirs | ratio | aim | rounds |\n| --- | --- | --- | --- | --- | --- |")
-    with tempfile.TemporaryDirectory() as name:
-        for part in parts:
-            PARTS[part](pathlib.Path(name))
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        for part in options.parts or measures:
+            measures[part](pathlib.Path(name))
 
 
 if __name__ == "__main__":

@@ -123,8 +123,8 @@ def check(streams: Streams, model: str, contexts: int, tolerance: float, seed: i
         session.summary("stupid backoff gives scores, which do not sum to 1")
     elif not found.deviation <= tolerance:
         raise SeqtoolsError(
-            f"{model}: the probabilities {where} sum to 1 only within {found.deviation:.2g},"
-            f" and {tolerance:g} is tolerated"
+            f"{model}: the probabilities {where} sum to {found.total:.9g},"
+            f" which is further from 1 than {tolerance:g}"
         )
 
 

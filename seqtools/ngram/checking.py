@@ -29,13 +29,15 @@ class Check:
     Attributes:
         contexts: how many were looked at.
         deviation: the largest distance of a sum from 1; infinite where one is no number.
-        worst: the context of that sum, ids.
+        total: that sum.
+        worst: its context, ids.
         probabilities_above_1: n-grams whose probability is more than 1, in the whole model.
         backoffs_above_1: n-grams whose weight is more than 1; some methods make such.
     """
 
     contexts: int
     deviation: float
+    total: float
     worst: tuple[int, ...]
     probabilities_above_1: int
     backoffs_above_1: int
@@ -50,17 +52,18 @@ def check(model: Model, count: int, *, seed: int = 0) -> Check:
         seed: of the draw.
     """
     contexts = draw_contexts(model, count, seed)
-    largest, worst = -1.0, contexts[0]
+    largest, sum_there, worst = -1.0, 1.0, contexts[0]
     step = max(1, _ROWS // len(model.words))
     for start in range(0, len(contexts), step):
         some = contexts[start : start + step]
         for context, total in zip(some, _sums(model, some), strict=True):
             deviation = abs(total - 1) if math.isfinite(total) else math.inf
             if deviation > largest + _ALIKE:
-                largest, worst = deviation, context
+                largest, sum_there, worst = deviation, total, context
     return Check(
         len(contexts),
         largest,
+        sum_there,
         worst,
         sum(_positive(level.log10probs) for level in model.levels),
         sum(_positive(level.log10backoffs) for level in model.levels),
@@ -90,23 +93,23 @@ def draw_contexts(model: Model, count: int, seed: int) -> list[tuple[int, ...]]:
 
     Those drawn are n-grams of every order but the highest, and as many words at random, which will
     rarely have been seen together: a share of `count` for each order and for those. A model may
-    have fewer n-grams than that. Where one adds to counts, which is defined for whole contexts
-    alone, the shorter ones begin with `<s>`.
+    have fewer n-grams than that. Adding to counts is defined for whole contexts alone: there is no
+    empty one then, and those drawn are all of the greatest length.
     """
     source = random.Random(seed)
     longest = model.order - 1
-    found: dict[tuple[int, ...], None] = {(): None}
     if longest == 0:
-        return [*found]
-    found[BOS,] = None
-    share = -(-count // model.order)
-    for order in range(1, model.order):
+        return [()]
+    whole = model.metadata.get("additive") is not None
+    found = dict.fromkeys([(BOS,)] if whole else [(), (BOS,)])
+    orders = [longest] if whole else range(1, model.order)
+    share = -(-count // (len(orders) + 1))
+    for order in orders:
         found.update(dict.fromkeys(_draw_rows(model, order, share, source)))
     words = [UNK, *range(EOS + 1, len(model.words))]
     for _ in range(share):
         found[tuple(source.choices(words, k=longest))] = None
-    whole = model.metadata.get("additive") is not None
-    return [each for each in found if not whole or len(each) == longest or each[:1] == (BOS,)]
+    return [*found]
 
 
 def _draw_rows(

@@ -256,11 +256,12 @@ def weigh_contexts(parameters: Array, statistics: Array, factors: Array) -> None
         parameters: from `Smoothing.parameters`.
         statistics: uint32 (contexts, 4 or 6).
         factors: float64 (contexts, 2 or 3) to write, which may be the same memory; 0 and 1 for
-            what is not a context.
+            what is not a context; where counts are added to, what was never a context is one that
+            nothing was seen after.
     """
     for context in range(len(factors)):
         scale, weight = 0.0, 1.0
-        if statistics[context, TOTAL] > 0:
+        if statistics[context, TOTAL] > 0 or parameters[0] == _ADD:
             scale, weight = _weigh(parameters, statistics[context])
         factors[context, 0] = scale
         factors[context, 1] = weight

@@ -112,10 +112,10 @@ class Reference:
         With add-k there is no shorter context, and this is P(w | h) itself.
         """
         context = tuple(context)
+        if self.method == "add-k":
+            return self.add / (self._totals.get(context, 0) + self.add * len(self.vocabulary))
         if context not in self._after:
             return Fraction(1)
-        if self.method == "add-k":
-            return self.add / (self._totals[context] + self.add * len(self.vocabulary))
         if self.method == "stupid-backoff":
             return Fraction(2, 5)
         return self._rest(context)

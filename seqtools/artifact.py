@@ -174,9 +174,11 @@ def _map(path: str) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
     size = os.path.getsize(path)
     with open(path, "rb") as handle:
         length = int.from_bytes(handle.read(8), "little")
-        if not 2 <= length <= min(size - 8, _LONGEST_HEADER):
+        if not 2 <= length <= min(size - 8, _LONGEST_HEADER) or length % 8:
             raise ValueError("no header of safetensors")
         header = json.loads(handle.read(length))
+    if not isinstance(header, dict):
+        raise ValueError("a header that is no object")
     if size == 8 + length:
         return header, np.empty(0, dtype=np.uint8)
     return header, np.memmap(path, dtype=np.uint8, mode="r", offset=8 + length)
@@ -185,16 +187,27 @@ def _map(path: str) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
 def _mapped_arrays(
     header: Mapping[str, Any], data: np.ndarray[Any, Any]
 ) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """The arrays, which must follow each other without gaps, as they do in a file of ours."""
     types: dict[str, np.dtype[Any]] = {name: dtype for dtype, name in _TYPES.items()}
-    covered = 0
-    for name, entry in header.items():
-        dtype, (count,), (start, end) = types[entry["dtype"]], entry["shape"], entry["data_offsets"]
-        if not 0 <= start <= end <= len(data) or end - start != count * dtype.itemsize:
+    last = 0
+    for name, entry in sorted(header.items(), key=lambda item: _place(item[1])):
+        dtype, [count], (start, end) = types[entry["dtype"]], entry["shape"], _place(entry)
+        if start != last or start % dtype.itemsize or end - start != count * dtype.itemsize:
+            raise ValueError("an array that is not where the one before it ends")
+        last = end
+        if last > len(data):
             raise ValueError("an array that is not within the file")
-        covered += end - start
         yield name, np.asarray(data[start:end]).view(dtype)
-    if covered != len(data):
+    if last != len(data):
         raise ValueError("the arrays are not all of the file")
+
+
+def _place(entry: Mapping[str, Any]) -> tuple[int, int]:
+    """The bytes of an array behind the header."""
+    start, end = entry["data_offsets"]
+    if type(start) is not int or type(end) is not int or not 0 <= start <= end:
+        raise ValueError("offsets that are none")
+    return start, end
 
 
 def _read_head(

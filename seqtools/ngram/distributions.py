@@ -103,7 +103,7 @@ class Distributions:
             else:
                 own[known] = self._tables[length - 1].log10backoffs[rows[known]]
             if rule.family == ADD:
-                own[~known] = rule.log10
+                own[own == 0] = rule.log10  # not a context
                 added[0, there] = own[there]
                 added[1:length, there] = np.nan
                 whole |= there

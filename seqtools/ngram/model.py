@@ -16,7 +16,7 @@ import numpy as np
 
 from seqtools import artifact
 from seqtools.errors import FormatError
-from seqtools.ngram.words import Words
+from seqtools.ngram.words import SPECIALS, Words
 from seqtools.streams.compression import unpacker
 from seqtools.streams.files import STDIN, is_regular
 
@@ -29,6 +29,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 KIND = "ngram"
 _VERSION = 1
+_KENLM = b"mmap lm http://kheafield.com/code"
 _TYPES = {"words": np.uint32, "begins": np.uint32, "log10probs": np.float32, "log10backoffs": np.float32}  # fmt: skip # noqa: E501
 
 
@@ -126,7 +127,7 @@ def load(path: str) -> Model:
     found = artifact.load_mapped(path, KIND, newest=_VERSION)
     try:
         return _checked(found)
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError) as error:
         raise FormatError(f"{path}: damaged: its arrays do not fit together") from error
 
 
@@ -138,34 +139,43 @@ def _names(order: int, highest: int) -> list[str]:
 
 
 def _checked(found: artifact.Artifact) -> Model:
-    """The model, if its arrays have sizes that fit."""
+    """The model, if its arrays fit together, as far as that is seen without going through them."""
     arrays, metadata = found.arrays, found.metadata
     highest = metadata["order"]
-    words = Words(
-        arrays["words.utf8"], arrays["words.offsets"], arrays["words.table"],
-        unk_as_word=metadata["unk_as_word"],
-    )  # fmt: skip
-    sizes = len(words.utf8) == words.offsets[-1] and len(words.table).bit_count() == 1
+    if type(highest) is not int or highest < 1:
+        raise ValueError("no order")
+    words = _checked_words(arrays, unk_as_word=bool(metadata["unk_as_word"]))
     levels: list[Level] = []
+    count = len(words)
     for order in range(1, highest + 1):
         given: dict[str, Array] = {name: np.empty(0, dtype=kind) for name, kind in _TYPES.items()}
-        for name in _names(order, highest):
-            given[name] = arrays[f"level{order}.{name}"]
-            sizes &= given[name].dtype == _TYPES[name]
         if order == 1:
-            given["words"] = np.arange(len(words), dtype=np.uint32)
-        count = len(given["log10probs"])
-        sizes &= len(given["words"]) == count
-        if order < highest:
-            sizes &= len(given["log10backoffs"]) == count and len(given["begins"]) == count + 1
-        if levels:
-            sizes &= int(levels[-1].begins[-1:][0]) == count
+            given["words"] = np.arange(count, dtype=np.uint32)
+        for name in _names(order, highest):
+            given[name] = array = arrays[f"level{order}.{name}"]
+            if array.dtype != _TYPES[name] or len(array) != count + (name == "begins"):
+                raise ValueError(f"level {order}: {name}")
         for array in given.values():
             array.flags.writeable = False
         levels.append(Level(**given))
-    if not sizes:
-        raise ValueError("sizes")
+        if order < highest:
+            count = int(given["begins"][-1])
     return Model(words, levels, metadata)
+
+
+def _checked_words(arrays: dict[str, Array], *, unk_as_word: bool) -> Words:
+    """The vocabulary; whatever the file says, looking up words will end, and within the arrays."""
+    utf8, offsets, table = (arrays[f"words.{name}"] for name in ("utf8", "offsets", "table"))
+    if (utf8.dtype, offsets.dtype, table.dtype) != (np.uint8, np.int64, np.uint64):
+        raise ValueError("types of the words")
+    if len(offsets) <= len(SPECIALS) or offsets[0] or offsets[-1] != len(utf8):
+        raise ValueError("words that are not the text")
+    if (offsets[1:] < offsets[:-1]).any():
+        raise ValueError("words that overlap")
+    entries = table & np.uint64(0xFFFFFFFF)  # the id plus one, 0 for none
+    if len(table).bit_count() != 1 or entries.max() >= len(offsets) or table.all():
+        raise ValueError("a table of other words")
+    return Words(utf8, offsets, table, unk_as_word=unk_as_word)
 
 
 def _is_arpa(path: str) -> bool:
@@ -174,7 +184,9 @@ def _is_arpa(path: str) -> bool:
         if path == STDIN or not is_regular(path):
             return True
         with open(path, "rb") as handle:
-            start = handle.read(8)
+            start = handle.read(len(_KENLM))
     except OSError:
         return False  # told by who opens it next
-    return unpacker(path, path) is not None or (bool(start) and b"\0" not in start)
+    if start == _KENLM:
+        raise FormatError(f"{path}: a binary model of KenLM, which only KenLM reads (not so ARPA)")
+    return unpacker(path, path) is not None or (bool(start) and b"\0" not in start[:8])

@@ -84,6 +84,18 @@ VOCABULARY = """
 {"id":3,"token":"</s>","special":"eos"}
 {"id":4,"token":"a","count":1}
 """
+ARPA = """
+\\data\\
+ngram 1=4
+
+\\1-grams:
+-99\t<s>
+-0.5\t<unk>
+-0.5\t</s>
+-0.5\ta
+
+\\end\\
+"""
 
 
 @pytest.mark.parametrize(
@@ -103,6 +115,10 @@ VOCABULARY = """
         ("seq-ngram extract --order 2", TEXT, ""),
         ("seq-ngram count --order 2 --report r --heldout h", TEXT, "numpy numba"),
         ("seq-ngram merge", b'{"ngram":["a"],"count":1}\n', "numpy numba"),
+        ("seq-ngram train --order 1 --smoothing witten-bell -o -", TEXT, "numpy numba"),
+        ("seq-ngram score --model a", TEXT, "numpy numba"),
+        ("seq-ngram convert a", b"", "numpy numba"),
+        ("seq-ngram check --model a --tolerance 1", b"", "numpy numba"),
         ("seq-batch lm --vocab v --sampling records", TEXT, "numpy"),
         ("seq-batch seq2seq --vocab v", TEXT, "numpy"),
         ("seq-eval exact --hypothesis text --reference text", TEXT, ""),
@@ -116,6 +132,7 @@ VOCABULARY = """
 )
 def test_a_run_loads_what_it_needs(arguments, stdin, needs, tmp_path):
     (tmp_path / "v").write_text(VOCABULARY)
+    (tmp_path / "a").write_text(ARPA)
     (tmp_path / "h").write_bytes(TEXT)
     program, *rest = arguments.split()
     done, _, at_end = modules(program, *rest, stdin=stdin, cwd=tmp_path)
@@ -127,14 +144,25 @@ def test_a_run_loads_what_it_needs(arguments, stdin, needs, tmp_path):
 
 
 def test_torch_is_loaded_only_after_a_record_proved_valid(tmp_path):
+    (tmp_path / "a").write_text(ARPA)
     for arguments in (
         ("seq-train", "lstm", "-o", str(tmp_path / "m")),
         ("seq-decode", "evaluate", "--model", str(tmp_path / "m")),
+        ("seq-ngram", "sample", "--model", str(tmp_path / "a")),
     ):
         done, _, at_end = modules(*arguments, stdin=b'{"seqtools":"no batches"}\n')
         assert done.returncode in (1, 2)
         assert b"Traceback" not in done.stderr
         assert "torch" not in at_end
+
+
+def test_sampling_new_records_reads_nothing_and_loads_torch(tmp_path):
+    (tmp_path / "a").write_text(ARPA)
+    sample = ("seq-ngram", "sample", "--model", str(tmp_path / "a"), "--count", "1")
+    done, _, at_end = modules(*sample, stdin=b"no record\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert at_end & HEAVY == {"numpy", "numba", "torch"}
 
 
 def test_the_package_itself_loads_nothing():

@@ -45,8 +45,15 @@ model_option = click.option(
 )
 
 
+_TRAIN = r"$ printf 'a b\na b\na c\nb a\n' | seq-ngram train --order 2 --text -o k.arpa --quiet"
+
+
 @click.command(
-    epilog=example("seq-ngram sample --model lm.arpa --count 3 --prompt 'a b' > new.jsonl")
+    epilog=example(
+        _TRAIN,
+        "$ seq-ngram sample --model k.arpa --prompt b --temperature 0.5 | jq -c .output_tokens",
+        '["a"]',
+    )
 )
 @model_option
 @click.option("--count", type=POSITIVE, help="Read nothing and make N new records.")
@@ -84,7 +91,12 @@ def sample(  # many parameters: one for each way of drawing
         invent(streams, setup, work, count or 1, prompt=words, opener=opener)
 
 
-@click.command(epilog=example("seq-ngram check --model lm.arpa > report.json"))
+@click.command(
+    epilog=example(
+        _TRAIN, "$ seq-ngram check --model k.arpa | jq -c '[.ngrams, .deviation < 1e-6]'",
+        "[[6,8],true]",
+    )
+)  # fmt: skip
 @model_option
 @click.option(
     "--contexts", type=POSITIVE, default=100, show_default=True,

@@ -12,18 +12,17 @@ import click
 from seqtools.cli._io import Session
 from seqtools.cli._ngram_options import tell_of_compiling, text_option
 from seqtools.cli._options import Streams, example, filter_options
+from seqtools.errors import RecordError
 from seqtools.streams.files import STDIN
 from seqtools.streams.outputs import Output, open_output
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from seqtools.ngram.model import Model
     from seqtools.ngram.scoring import Scorer, Scores
     from seqtools.streams.parallel import Counts
     from seqtools.streams.records import Record
 
-    _Scored: TypeAlias = tuple[dict[str, Any], float, float]
+    _Scored: TypeAlias = tuple[dict[str, Any], Scores, int]
 
 
 @click.command(
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
         r"""$ printf 'a b\na b\na c\nb a\n' > k1.txt""",
         """$ seq-ngram train --order 2 --text -o k1.arpa --quiet k1.txt""",
         r"""$ printf 'a b\n' | seq-ngram score --model k1.arpa --text --quiet""",
-        '{"text":"a b","logprob":-3.8304222,"n_tokens":3,"n_oov":0}',
+        '{"text":"a b","logprob":-3.83042,"n_tokens":3,"n_oov":0}',
     )
 )
 @click.option(
@@ -99,64 +98,58 @@ class Scoring:
     def __init__(
         self, model: Model, scorer: Scorer, field: str | None, counts: Counts, *, details: bool
     ) -> None:
+        from seqtools.ngram.words import pack_tokens
+        from seqtools.streams.records import get_tokens, to_line
+
         self._words, self._scorer = model.words, scorer
         self._field, self._counts, self._details = field, counts, details
+        self._get, self._pack, self._to_line = get_tokens, pack_tokens, to_line
 
-    def take(self, record: Record) -> bytes:
-        """The tokens."""
-        from seqtools.ngram.words import pack_tokens
-        from seqtools.streams.records import get_tokens
+    def take(self, record: Record) -> Any:
+        """The text, or the tokens."""
+        return record["text"] if self._field is None else self._get(record, self._field)
+
+    def work(self, taken: Sequence[Any]) -> Iterator[_Scored]:
+        """The fields of each record."""
+        from seqtools.ngram.scoring import LN10, add_up, plain
 
         if self._field is None:
-            text: str = record["text"]
-            return text.encode() + b"\n"
-        return pack_tokens((get_tokens(record, self._field),))
-
-    def work(self, taken: Sequence[bytes]) -> Iterator[_Scored]:
-        """The fields of each record, and what is added to the sums."""
-        from seqtools.ngram.scoring import LN10
-
-        words, data = self._words, b"".join(taken)
-        encode = words.encode_text if self._field is None else words.encode_packed
-        scores = self._scorer.score(*encode(data))
-        ends, n_oov = scores.ends.tolist(), scores.n_oov.tolist()
-        known, oov = scores.known_sums.tolist(), scores.oov_sums.tolist()
-        start = 0
-        for row, logprob in enumerate((scores.sums * LN10).astype("float32")):
-            end = ends[row]
-            fields = {
-                "logprob": _number(logprob),
-                "n_tokens": end - start,
+            encoded = self._words.encode_text("".join([f"{text}\n" for text in taken]).encode())
+        else:
+            encoded = self._words.encode_packed(self._pack(taken))
+        scores = self._scorer.score(*encoded)
+        add_up(self._counts, scores)
+        n_tokens, n_oov = scores.n_tokens.tolist(), scores.n_oov.tolist()
+        for row, logprob in enumerate((scores.sums * LN10).tolist()):
+            fields: dict[str, Any] = {
+                "logprob": plain(logprob),
+                "n_tokens": n_tokens[row],
                 "n_oov": n_oov[row],
             }
             if self._details:
-                fields |= _details(scores, slice(start, end))
-            yield fields, known[row], oov[row]
-            start = end
+                fields |= _details(scores.one(row))
+            yield fields, scores, row
 
     def write(self, record: Record, made: _Scored) -> bytes:
-        """The record with its fields; it counts if it can be written."""
-        from seqtools.ngram.scoring import add_record
-        from seqtools.streams.records import to_line
+        """The record with its fields; what cannot be written does not count."""
+        from seqtools.ngram.scoring import add_up
 
-        fields, known, oov = made
-        line = to_line({**record, **fields})
-        add_record(self._counts, fields["n_tokens"], fields["n_oov"], known, oov)
-        return line
+        fields, scores, row = made
+        try:
+            return self._to_line(record | fields)
+        except RecordError:
+            add_up(self._counts, scores.one(row), sign=-1)
+            raise
 
 
-def _details(scores: Scores, targets: slice) -> dict[str, Any]:
-    """The fields that are of each token."""
-    from seqtools.ngram.scoring import LN10
+def _details(scores: Scores) -> dict[str, Any]:
+    """The fields that are of each token of a record."""
+    from seqtools.ngram.scoring import LN10, plain
 
-    logprobs: Any = (scores.log10probs[targets].astype("float64") * LN10).astype("float32") + 0
+    logprobs: Any = (scores.log10probs.astype("float64") * LN10).astype("float32") + 0
     if logprobs.size and logprobs.min() == -math.inf:
-        logprobs = [_number(value) for value in logprobs]
-    return {"token_logprobs": logprobs, "matched": scores.matched[targets]}
-
-
-def _number(value: np.float32) -> np.float32 | str:
-    return "-inf" if value == -math.inf else value
+        logprobs = [plain(value) if math.isinf(value) else value for value in logprobs]
+    return {"token_logprobs": logprobs, "matched": scores.matched}
 
 
 @contextmanager
@@ -177,15 +170,16 @@ def _opened(path: str | None) -> Iterator[Output | None]:
 def _lines(result: dict[str, Any]) -> Iterator[str]:
     """The summary as people read it."""
     n_tokens, n_oov, records = result["n_tokens"], result["n_oov"], result["records"]
-    counted = f"with a </s> for each of {records} records" if result["eos"] else "</s> not counted"
-    yield f"{n_tokens} tokens, {counted}; {n_oov} of them out of vocabulary"
+    counted = "</s> included" if result["eos"] else "</s> not included"
+    yield f"{records} records, {n_tokens} tokens, {counted}; {n_oov} of them out of vocabulary"
+    if not n_tokens:
+        return
     for name, what in (("", "with"), ("_without_oov", "without")):
         perplexity, bits = result[f"perplexity{name}"], result[f"bits{name}"]
-        if perplexity is not None:
-            yield (
-                f"{what} words out of vocabulary: perplexity {_shown(perplexity)},"
-                f" {_shown(bits)} bits per token"
-            )
+        yield (
+            f"{what} those out of vocabulary: perplexity {_shown(perplexity)},"
+            f" {_shown(bits)} bits per token"
+        )
 
 
 def _shown(value: float | str) -> str:

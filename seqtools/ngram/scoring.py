@@ -58,6 +58,21 @@ class Scores:
         """float64 (records,), log10 of the records' probabilities."""
         return self.known_sums + self.oov_sums
 
+    @property
+    def n_tokens(self) -> Array:
+        """int64 (records,), how many targets each has."""
+        return np.diff(self.ends, prepend=0)
+
+    def one(self, record: int) -> Scores:
+        """Those of one record."""
+        this = slice(record, record + 1)
+        targets = slice(self.ends[record - 1] if record else 0, self.ends[record])
+        return Scores(
+            self.log10probs[targets], self.matched[targets], self.oov[targets],
+            self.ends[this] - targets.start, self.known_sums[this], self.oov_sums[this],
+            self.n_oov[this],
+        )  # fmt: skip
+
 
 class Scorer:
     """Looks tokens up in a model.
@@ -125,23 +140,23 @@ class Scorer:
         return logs, matched
 
 
-def add_record(counts: Counter[str], n_tokens: int, n_oov: int, known: float, oov: float) -> None:
-    """Add a record to what `summarise` makes its numbers of.
+def add_up(counts: Counter[str], scores: Scores, sign: int = 1) -> None:
+    """Add records to what `summarise` makes its numbers of.
 
     Args:
         counts: to add to; those of several parts of a corpus are summed up.
-        n_tokens: all targets.
-        n_oov: those that are not in the vocabulary.
-        known, oov: log10 of the probability of known and unknown words; may be -inf.
+        scores: of the records.
+        sign: -1 takes them away again.
     """
-    counts["records"] += 1
-    counts["n_tokens"] += n_tokens
-    counts["n_oov"] += n_oov
-    for name, log in (("known", known), ("oov", oov)):
-        if log == -math.inf:
-            counts[f"{name} zeros"] += 1
-        else:
-            counts[name] += round(log * _UNIT)
+    counts["records"] += sign * len(scores.ends)
+    counts["n_tokens"] += sign * len(scores.oov)
+    counts["n_oov"] += sign * int(scores.n_oov.sum())
+    for name, sums in (("known", scores.known_sums), ("oov", scores.oov_sums)):
+        finite = sums[sums > -math.inf]
+        whole = np.floor(finite)
+        part = np.rint((finite - whole) * _UNIT)
+        counts[name] += sign * (int(whole.sum()) * _UNIT + int(part.sum(dtype=np.int64)))
+        counts[f"{name} zeros"] += sign * (len(sums) - len(finite))
 
 
 def summarise(counts: Counter[str], *, eos: bool) -> dict[str, Any]:
@@ -149,10 +164,10 @@ def summarise(counts: Counter[str], *, eos: bool) -> dict[str, Any]:
 
     `logprob` is in nats, `bits` are per token, and those `without_oov` leave out unknown words, in
     the sum and among the tokens. Infinities are the strings `"inf"` and `"-inf"`; where no token
-    counts, perplexity and bits are None.
+    counts, perplexity and bits are `"nan"`.
 
     Args:
-        counts: from `add_record`.
+        counts: from `add_up`.
         eos: whether `</s>` is among the tokens.
     """
     n_tokens, n_oov = counts["n_tokens"], counts["n_oov"]
@@ -173,22 +188,23 @@ def summarise(counts: Counter[str], *, eos: bool) -> dict[str, Any]:
 
 def _rate(log: float, n_tokens: int) -> dict[str, Any]:
     """Sum in nats, perplexity, and bits per token."""
-    result: dict[str, Any] = {"logprob": plain(log), "perplexity": None, "bits": None}
-    if n_tokens:
-        loss = -log / n_tokens
-        try:
-            perplexity = math.exp(loss)
-        except OverflowError:
-            perplexity = math.inf
-        result |= {"perplexity": plain(perplexity), "bits": plain(loss / math.log(2))}
-    return result
+    loss = -log / n_tokens if n_tokens else math.nan
+    try:
+        perplexity = math.exp(loss)
+    except OverflowError:
+        perplexity = math.inf
+    return {
+        "logprob": plain(log),
+        "perplexity": plain(perplexity),
+        "bits": plain(loss / math.log(2)),
+    }
 
 
 def plain(value: float) -> float | str:
     """The number, or its name where JSON has no number for it."""
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return value + 0.0  # no minus zero
+    if math.isfinite(value):
+        return value + 0.0  # no minus zero
+    return str(value)
 
 
 def _with_markers(ids: Array, ends: Array, *, eos: bool) -> tuple[Array, Array, Array]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         r"""$ printf 'a b\na b\na c\nb a\n' > k1.txt""",
         """$ seq-ngram train --order 2 --text -o k1.arpa --quiet k1.txt""",
         r"""$ printf 'a b\n' | seq-ngram score --model k1.arpa --text --quiet""",
-        '{"text":"a b","logprob":-3.83042,"n_tokens":3,"n_oov":0}',
+        '{"text":"a b","logprob":-3.8304221064615294,"n_tokens":3,"n_oov":0}',
     )
 )
 @click.option(
@@ -170,14 +170,14 @@ def _opened(path: str | None) -> Iterator[Output | None]:
 def _lines(result: dict[str, Any]) -> Iterator[str]:
     """The summary as people read it."""
     n_tokens, n_oov, records = result["n_tokens"], result["n_oov"], result["records"]
-    counted = "</s> included" if result["eos"] else "</s> not included"
-    yield f"{records} records, {n_tokens} tokens, {counted}; {n_oov} of them out of vocabulary"
+    counted = f"with a </s> for each of {records} records" if result["eos"] else "</s> not counted"
+    yield f"{n_tokens} tokens, {counted}; {n_oov} of them out of vocabulary"
     if not n_tokens:
         return
     for name, what in (("", "with"), ("_without_oov", "without")):
         perplexity, bits = result[f"perplexity{name}"], result[f"bits{name}"]
         yield (
-            f"{what} those out of vocabulary: perplexity {_shown(perplexity)},"
+            f"{what} words out of vocabulary: perplexity {_shown(perplexity)},"
             f" {_shown(bits)} bits per token"
         )
 

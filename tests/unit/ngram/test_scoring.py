@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqtools.ngram.estimate import train
-from seqtools.ngram.scoring import LN10, Scorer, Scores, add_record, summarise
+from seqtools.ngram.scoring import LN10, Scorer, Scores, add_up, summarise
 from tests.oracles.ngram import BOS, EOS, UNK, Gram, Reference
 from tests.unit.ngram import corpora
 from tests.unit.ngram.corpora import K1
@@ -121,10 +121,14 @@ def test_unk_that_is_a_word_is_no_unknown_one() -> None:
     assert found.log10probs[0] == 0  # each record begins with it
 
 
-def add(counts: Counter[str], logs: Sequence[float], oov: Sequence[bool]) -> None:
-    known = math.fsum(log for log, unknown in zip(logs, oov, strict=True) if not unknown)
-    unknown = math.fsum(log for log, unknown in zip(logs, oov, strict=True) if unknown)
-    add_record(counts, len(logs), sum(oov), known, unknown)
+def add(counts: Counter[str], logs: Sequence[float], oov: Sequence[bool], sign: int = 1) -> None:
+    """Count one record with these values."""
+    unknown = np.array(oov, dtype=bool)
+    values = np.array(logs)
+    sums = [np.array([np.where(chosen, values, 0).sum()]) for chosen in (~unknown, unknown)]
+    matched = np.ones(len(logs), dtype=np.uint8)
+    ends, n_oov = np.array([len(logs)]), np.array([unknown.sum()])
+    add_up(counts, Scores(values.astype(np.float32), matched, unknown, ends, *sums, n_oov), sign)
 
 
 def test_the_summary() -> None:
@@ -138,6 +142,9 @@ def test_the_summary() -> None:
     assert found["bits"] == pytest.approx(2 * math.log2(10))
     assert found["logprob_without_oov"] == pytest.approx(-4 * LN10)
     assert found["perplexity_without_oov"] == pytest.approx(100)
+    add(counts, [-5.0, -math.inf], [True, False])
+    add(counts, [-5.0, -math.inf], [True, False], sign=-1)
+    assert summarise(counts, eos=True) == found
 
 
 def test_a_probability_of_0_makes_the_perplexity_infinite() -> None:
@@ -152,12 +159,41 @@ def test_a_probability_of_0_makes_the_perplexity_infinite() -> None:
 
 def test_no_tokens_have_no_perplexity() -> None:
     found = summarise(Counter(), eos=True)
-    assert (found["logprob"], found["perplexity"], found["bits"]) == (0, None, None)
+    assert (found["logprob"], found["perplexity"], found["bits"]) == (0, "nan", "nan")
     counts: Counter[str] = Counter()
     add(counts, [-1.0], [True])
     found = summarise(counts, eos=True)
     assert found["perplexity"] == pytest.approx(10)
-    assert found["perplexity_without_oov"] is None
+    assert found["perplexity_without_oov"] == "nan"
+
+
+def test_what_was_added_can_be_taken_away() -> None:
+    counts: Counter[str] = Counter()
+    add(counts, [-1.5, -2.25], [False, True])
+    expected = summarise(counts, eos=True)
+    for logs in ([-3.1, -4.7], [-math.inf, -1.0], [-1.0, -math.inf]):
+        add(counts, logs, [False, True])
+        assert summarise(counts, eos=True) != expected
+        add(counts, logs, [False, True], -1)
+        assert summarise(counts, eos=True) == expected
+
+
+@pytest.mark.parametrize("record", range(5))
+def test_one_record_of_several(record: int) -> None:
+    model = language_model(K1, 3)
+    texts = [["a", "b"], [], ["b"], ["zz", "a", "b", "a"], []]
+    one, alone = score(model, texts).one(record), score(model, [texts[record]])
+    for name in (
+        "log10probs",
+        "matched",
+        "oov",
+        "ends",
+        "known_sums",
+        "oov_sums",
+        "n_oov",
+        "n_tokens",
+    ):
+        assert getattr(one, name).tolist() == getattr(alone, name).tolist()
 
 
 @given(st.lists(st.floats(-1e4, 0), min_size=1, max_size=30), st.randoms())

@@ -256,7 +256,8 @@ class Reader:
         if code == _BACKOFF:
             return f"{_shown(tokens[order + 1])} is not the log10 of a backoff weight"
         extra = "" if code == _FEW else " and no more"
-        return f"expected {order} words{extra} after the probability, got {len(tokens) - 1}"
+        what = f"{order} word" if order == 1 else f"{order} words"
+        return f"expected {what}{extra} after the probability, got {len(tokens) - 1}"
 
     def _is_known(self, token: bytes) -> bool:
         number = self.spelled.find(token)

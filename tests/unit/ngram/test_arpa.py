@@ -404,7 +404,7 @@ def test_empty_orders() -> None:
         ("a\t-0.4393327", "a b -0.4393327", "10",
          "'b' is not the log10 of a backoff weight"),
         ("a\t-0.4393327", "a -0.4 -0.4393327", "10",
-         "expected 1 words and no more after the probability, got 3"),
+         "expected 1 word and no more after the probability, got 3"),
         ("<s> a", "<s>", "14", "expected 2 words after the probability, got 1"),
         ("<s> a", "<s> a b", "14", "expected 2 words and no more after the probability, got 3"),
         ("<s> a", "<s> z", "14", "'z' is not among the 1-grams"),

@@ -153,6 +153,10 @@ COMMANDS = [
         token_fields, "tokens", filter=False, jobs=True,
     ),
     Command(
+        ("seq-ngram", "score", "--model", "{arpa}", "--quiet"),
+        token_fields, "tokens", passes=True, jobs=True,
+    ),
+    Command(
         ("seq-eval", "exact", "--hypothesis", "h", "--reference", "r", "--quiet"),
         lambda text, number: {"h": text, "r": "a b"}, "h",
         filter=False, shows=False, shard=False, empty=1,
@@ -215,6 +219,10 @@ class Files:
             for number, token in enumerate(VOCABULARY)
         ]
         path.write_bytes(b"".join(dump(entry) + b"\n" for entry in entries))
+
+    def arpa(self, path: pathlib.Path) -> None:
+        head = b"\\data\\\nngram 1=4\n\n\\1-grams:\n"
+        path.write_bytes(head + b"-1\t<unk>\n-99\t<s>\n-1\t</s>\n-0.1\ta\n\n\\end\\\n")
 
     def model(self, path: pathlib.Path) -> None:
         train = COMMANDS[-1]

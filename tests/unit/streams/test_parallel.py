@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from seqtools.errors import ConfigError, FormatError, InputError, RecordError, SeqtoolsError
 from seqtools.streams.files import Block, Shard, read_blocks
 from seqtools.streams.parallel import Filter, map_blocks
-from seqtools.streams.records import get_text
+from seqtools.streams.records import get_text, to_line
 
 
 def make(counts):
@@ -63,6 +63,62 @@ def test_any_number_of_jobs_gives_the_same(lines, size, jobs, count, first):
     alone = outcome(job, blocks_of(lines, size, first), 1)
     assert outcome(job, blocks_of(lines, size, first), jobs) == alone
     assert alone[3] == len(range(0, len(lines), count))
+
+
+class Shouts:
+    """Does the texts of a block together; those with a "b" cannot be taken, with a "c" written."""
+
+    def __init__(self, counts):
+        self.counts = counts
+
+    def take(self, record):
+        text = get_text(record, "text")
+        if "b" in text:
+            raise RecordError("not to be taken")
+        return text
+
+    def work(self, taken):
+        self.counts["blocks"] += 1
+        return "\n".join(taken).upper().split("\n") if taken else []
+
+    def write(self, record, made):
+        if "C" in made:
+            raise RecordError("not to be written")
+        self.counts["written"] += 1
+        return to_line({**record, "text": made})
+
+
+def one_by_one(counts):
+    """The same as an ordinary transform."""
+    shouts = Shouts(counts)
+
+    def transform(record, number):
+        return shouts.write(record, shouts.take(record).upper())
+
+    return transform
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.sampled_from([b'{"text":"%s"}\n' % text for text in b"a b c".split()] + [b"{\n"])),
+    st.integers(1, 6),
+    st.integers(1, 2),
+    st.booleans(),
+)
+def test_records_done_together_come_out_as_one_by_one(lines, size, jobs, keep_going):
+    expected = outcome(Filter(one_by_one, keep_going=keep_going), blocks_of(lines, size), 1)
+    found = outcome(Filter(Shouts, keep_going=keep_going), blocks_of(lines, size), jobs)
+    assert found[0] == expected[0]
+    if keep_going:
+        assert found[1] == expected[1]
+        assert found[3] == len(lines)
+    else:  # the first in each block is what counts
+        first = {(r.place.line - 1) // size: r for r in reversed(found[1])}
+        assert [*reversed(first.values())] == expected[1]
+    assert found[2].pop("blocks", 0) == -(-len(lines) // size)
+    assert {key: n for key, n in found[2].items() if n} == {
+        k: n for k, n in expected[2].items() if n
+    }
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 3])

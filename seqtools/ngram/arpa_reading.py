@@ -366,7 +366,7 @@ def _back_off(grams: list[_Grams]) -> None:
     suffixes = np.searchsorted(below.begins, rows, side="right") - 1
     contexts = _find_rows(grams[:-1], here.added[:, :-1])
     weights = np.where(contexts < 0, 0, below.backoffs[contexts])
-    here.probs[rows] = np.minimum(below.probs[suffixes] + weights, 0)
+    here.probs[rows] = below.probs[suffixes] + weights
 
 
 def _find_rows(grams: list[_Grams], ids: Array) -> Array:

@@ -23,6 +23,7 @@ from seqtools.errors import ConfigError, FormatError, InputError, SeqtoolsError
 from seqtools.ngram import arpa, arpa_reading
 from seqtools.ngram.listing import list_ngrams
 from seqtools.ngram.model import Level, Model
+from seqtools.ngram.scoring import Scorer
 from seqtools.ngram.storage import Store
 from seqtools.ngram.words import SPECIALS, Words
 from seqtools.streams.outputs import open_output
@@ -332,12 +333,20 @@ def test_harmless_variants(edit: Any, toy: Model) -> None:
     model = parse(edit(TOY).encode())
     assert same(model, toy)
     assert model.metadata == toy.metadata
+    assert scores(model, [3, 4]) == pytest.approx([-0.1249387, -0.30103, -0.30103], abs=1e-6)
+
+
+def scores(model: Model, ids: list[int]) -> list[float]:
+    """log10 of the probabilities of some words and the end of the record."""
+    scored = Scorer(model).score(np.array(ids, dtype=np.int32), np.array([len(ids)]))
+    return [float(value) for value in scored.log10probs]
 
 
 def test_without_unk() -> None:
     text = TOY.replace("-1.3010300\t<unk>\n", "").replace("1=5", "1=4")
     model = parse(text.encode())
     assert contents(model)[0,] == (-math.inf, 0)
+    assert scores(model, [3, 0])[:2] == [pytest.approx(-0.1249387), -math.inf]
     assert not model.metadata["has_unk"]
     assert b"<unk>" not in written(model)
     assert b"ngram 1=4\n" in written(model)
@@ -459,9 +468,13 @@ def test_missing_suffixes(table: tuple[list[bytes], int, Values], rng: random.Ra
     found = contents(model)
     assert found.keys() == {gram[start:] for gram in kept for start in range(len(gram))}
     for gram, (log, weight) in found.items():
-        assert log == pytest.approx(min(0, back_off(kept, gram)), abs=1e-5, rel=1e-6)
+        assert log == pytest.approx(back_off(kept, gram), abs=1e-5, rel=1e-6)
         if gram not in kept:
             assert weight == 0
+    ids = [rng.choice([0, *range(3, len(strings))]) for _ in range(12)]
+    text = (1, *ids, 2)
+    wanted = [back_off(kept, text[max(0, end - order) : end]) for end in range(2, len(text) + 1)]
+    assert scores(model, ids) == pytest.approx(wanted, abs=1e-4, rel=1e-6)
 
 
 @pytest.mark.parametrize(

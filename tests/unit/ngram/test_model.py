@@ -140,7 +140,7 @@ DAMAGES = {
     "ids of another type": _set("level2.words", lambda array: array.astype(np.int32)),
     "text of another length": _set("words.utf8", _longer),
     "more offsets": _set("words.offsets", _longer),
-    "offsets that go back": _set("words.offsets", lambda array: np.r_[0, array[-2:0:-1], array[-1]]),
+    "offsets that go back": _set("words.offsets", lambda old: np.r_[0, old[-2:0:-1], old[-1]]),
     "table of another size": _set("words.table", _longer),
     "table without an end": _set("words.table", lambda array: np.full_like(array, 1)),
     "table of other words": _set("words.table", lambda array: array + (array > 0) * np.uint64(99)),

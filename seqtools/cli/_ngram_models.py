@@ -78,6 +78,8 @@ def sample(  # many parameters: one for each way of drawing
     """
     if prompt is not None and streams.files != (STDIN,):
         raise click.UsageError("--prompt makes new records and reads no FILE.")
+    if count is None and prompt is None and setup.model == STDIN in streams.files:
+        raise click.UsageError("--model and the records cannot both come from stdin.")
     words = _words(prompt or "")
     from seqtools.cli._decoding import decode, drawn, invent
     from seqtools.cli._ngram_encoding import NgramEncoder

@@ -182,7 +182,7 @@ def test_words_of_other_tokens_are_warned_about_once(
     [
         "--count 0", "--count 2 some.jsonl", "--prompt a some.jsonl", "--temperature -1",
         "--top-k 0", "--top-p 1.5", "--samples 0", "--max-length 0", "--device tpu", "--beam 2",
-        "--attention", "--prompt \udcff",
+        "--attention", "--prompt \udcff", "--model -",
     ],
 )  # fmt: skip
 def test_nonsense_is_a_usage_error(options: str) -> None:

@@ -254,6 +254,20 @@ def test_read_in_any_order(
     assert written(model) == document(plain_lines(*table))
 
 
+def test_many_words_in_any_order() -> None:
+    rng = random.Random(3)
+    strings = [*SPECIALS, *(b"w%d" % number for number in range(10_000))]
+    grams = {(number,) for number in range(len(strings))}
+    for _ in range(300):
+        gram = tuple(rng.choice([5, rng.randrange(len(strings))]) for _ in range(6))
+        grams |= {gram[start:] for start in range(6)}
+    table = strings, 6, {gram: (-rng.randrange(80) / 8, 0.0) for gram in grams}
+    sections = plain_lines(*table)
+    for lines in sections[1:]:
+        rng.shuffle(lines)
+    assert same(parse(document(sections)), model_of(*table))
+
+
 @given(st.lists(logs, min_size=1))
 def test_what_is_read_is_written_the_same(values: list[float]) -> None:
     lines = [f"{plain(value)}\tw{row}".encode() for row, value in enumerate(values)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from seqtools.errors import FormatError
 from seqtools.ngram.compiled import kernel
 from seqtools.ngram.lookup import ADD, STEP_BACK, Rule, Table, find_child, tables
 from seqtools.ngram.words import BOS, UNK
@@ -70,8 +71,16 @@ class Distributions:
         return out
 
     def _make_index(self, first: Table, second: Table) -> None:
-        """The n-grams of order 2 by their first word."""
-        size = len(second.words)
+        """The n-grams of order 2 by their first word.
+
+        Raises:
+            FormatError: there are no such words.
+        """
+        size, begins = len(second.words), first.begins
+        # A file is opened without a look at these; the index would be written beyond its end.
+        sound = begins[0] == 0 and begins[-1] == size and not (begins[1:] < begins[:-1]).any()
+        if not sound or (size and second.words.max() >= len(first.words)):
+            raise FormatError("the model is damaged: its n-grams of order 2 are none")
         self._starts = np.zeros(len(first.words) + 1, dtype=np.int64)
         self._seconds, self._lasts = np.empty((2, size), dtype=np.int64)
         _index(second.words, first.begins, self._starts, self._seconds, self._lasts)

@@ -205,9 +205,17 @@ def pack_tokens(records: Iterable[Sequence[str]]) -> bytes:
     >>> pack_tokens([["a", "b c"], []])
     b'a\\xffb c\\xff\\xfe\\xfe'
     """
-    # A lone surrogate, which no text of ours holds, stands for the byte.
-    text = "".join("\udcff".join((*tokens, "\udcfe")) for tokens in records)
-    return text.encode("utf-8", "surrogateescape")
+    return b"".join(map(pack_record, records))
+
+
+def pack_record(tokens: Sequence[str]) -> bytes:
+    """`pack_tokens` of one record."""
+    if not tokens:
+        return b"\xfe"
+    text = "\n".join(tokens)
+    if text.count("\n") == len(tokens) - 1:  # no token has one in it
+        return text.encode().replace(b"\n", b"\xff") + b"\xff\xfe"
+    return b"".join(token.encode() + b"\xff" for token in tokens) + b"\xfe"
 
 
 def _frozen(array: Array) -> Array:

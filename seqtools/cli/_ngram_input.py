@@ -1,0 +1,94 @@
+"""Whole texts for the kinds of seq-ngram that take one in, as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from seqtools.cli._io import Session
+from seqtools.streams.files import WHOLE, Place, chomp
+from seqtools.streams.parallel import Reject, Transform
+from seqtools.streams.records import loads
+
+
+def read_packed(
+    session: Session, transform: Transform, field: str, take: Callable[[bytes], None],
+    *, refuse_space: bool,
+) -> None:  # fmt: skip
+    """Read all records, packed as `ngram.words.pack_tokens` does.
+
+    Args:
+        session: whose inputs are read.
+        transform: packs one record, or says what is wrong with it.
+        field: the name of the list of tokens.
+        take: receives the packed records, some at a time.
+        refuse_space: leave tokens that are empty or hold white space to the transform.
+    """
+    if session.streams.shard != WHOLE:
+        session.filter(lambda counts: transform, sink=take)
+        return
+    import numpy as np
+
+    from seqtools.errors import RecordError
+    from seqtools.ngram.packing import pack_lines
+
+    key = np.frombuffer(field.encode(), dtype=np.uint8)
+    for block in session.blocks():
+        text = block.data if block.data.endswith(b"\n") else block.data + b"\n"
+        data = np.frombuffer(text, dtype=np.uint8)
+        out = np.empty(len(data), dtype=np.uint8)
+        state = np.zeros(3, dtype=np.int64)
+        plain = _is_utf8(text)
+        position = 0
+        pieces: list[bytes] = []
+        while position < len(text):
+            if plain:
+                position = pack_lines(data, position, key, int(refuse_space), out, state)
+                if position == len(text):
+                    break
+            # A line that is not plain: the way that knows all of JSON.
+            pieces.append(out[: state[0]].tobytes())
+            end = text.index(b"\n", position)
+            raw = text[position:end]
+            state[0], position = 0, end + 1
+            place = Place(block.source, block.line + int(state[1]), block.record + int(state[2]))
+            state[1] += 1
+            if not raw.strip(b" \t\r"):
+                continue
+            state[2] += 1
+            try:
+                packed = transform(loads(chomp(raw)), place.number)
+            except RecordError as error:
+                session.reject(Reject(place, raw, str(error)))
+                continue
+            assert isinstance(packed, bytes)
+            pieces.append(packed)
+        take(b"".join([*pieces, out[: state[0]].tobytes()]))
+        session.records += int(state[2])
+        session.progress()
+
+
+def read_text(session: Session, take: Callable[[bytes], None]) -> None:
+    """Read plain lines, each a record; `take` receives some of them at a time."""
+    streams = session.streams
+    for block in session.blocks(keep_blank=True):
+        if streams.shard == WHOLE and _is_utf8(block.data):
+            session.records += block.count_records()
+            take(block.data)
+        else:
+            for place, raw in block.lines(streams.shard, streams.first_record):
+                session.records += 1
+                if _is_utf8(raw):
+                    take(raw + b"\n")
+                else:
+                    session.reject(Reject(place, raw, "not UTF-8"))
+        session.progress()
+
+
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -92,6 +92,7 @@ def _run(cli: click.Command) -> int:
         bytes(1 << 24)
     try:
         _handle_signals(signal.SIG_DFL, _terminate)
+        sys.unraisablehook = _insist
         status = _guard(cli)
         stdout.flush()
         _handle_signals(_terminate, signal.SIG_DFL)
@@ -163,6 +164,20 @@ def _handle_signals(
 
 def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated(number)
+
+
+def _insist(lost: sys.UnraisableHookArgs) -> None:
+    """Repeat a signal whose exception was raised where none can pass, as in a callback from C."""
+    error = lost.exc_value
+    if not isinstance(error, (Terminated, KeyboardInterrupt)):
+        sys.__unraisablehook__(lost)
+        return
+    import threading
+
+    number = error.number if isinstance(error, Terminated) else signal.SIGINT
+    again = threading.Timer(0.02, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 def _die(number: int) -> NoReturn:

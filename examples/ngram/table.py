@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A table of perplexities in Markdown: `table.py out/table/METHOD.ORDER...`, a row a method.
+"""A table of perplexities in Markdown, a row a method: `table.py FOLDER '1 2 3' METHOD...`.
 
-Behind each name stand NAME.valid.json and NAME.test.json, summaries of `seq-ngram score`.
+FOLDER/METHOD.ORDER.valid.json and .test.json are summaries of `seq-ngram score`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ import sys
 from pathlib import Path
 
 
-def perplexity(name: str, split: str) -> str:
-    """The perplexity of one model, with two decimals."""
-    summary = json.loads(Path(f"{name}.{split}.json").read_text("utf-8"))
-    return f"{float(summary['perplexity']):,.2f}"
+def perplexity(path: Path) -> str:
+    """The perplexity of one model on one text, with two decimals."""
+    return f"{float(json.loads(path.read_text('utf-8'))['perplexity']):,.2f}"
 
 
 def main() -> None:
-    names = [Path(name) for name in sys.argv[1:]]
-    orders = sorted({name.suffix for name in names}, key=lambda suffix: int(suffix[1:]))
-    rows = [("valid / test", *(f"order {order[1:]}" for order in orders))]
-    for method in dict.fromkeys(name.with_suffix("") for name in names):
-        cells = [f"{method}{order}" for order in orders]
-        shown = (f"{perplexity(cell, 'valid')} / {perplexity(cell, 'test')}" for cell in cells)
-        rows.append((f"`{method.name}`", *shown))
+    folder, orders, methods = Path(sys.argv[1]), sys.argv[2].split(), sys.argv[3:]
+    rows = [("valid / test", *(f"order {order}" for order in orders))]
+    for method in methods:
+        names = [f"{method}.{order}" for order in orders]
+        cells = (
+            [perplexity(folder / f"{name}.{split}.json") for split in ("valid", "test")]
+            for name in names
+        )
+        rows.append((f"`{method}`", *map(" / ".join, cells)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rows.insert(1, tuple("-" * width for width in widths))
     for row in rows:

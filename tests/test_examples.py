@@ -320,3 +320,49 @@ def test_language_model_of_a_text(tmp_path):
     assert sample["output"] in said
     (drawn,) = sample["hypotheses"]
     assert len(drawn["tokens"]) == 30 or drawn["finished"]
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+@pytest.fixture(scope="module")
+def ngram_run(tmp_path_factory):
+    """A folder with the n-gram example's `out`, and what make printed."""
+    folder = tmp_path_factory.mktemp("ngram")
+    said = make(
+        "ngram", f"OUT={folder / 'out'}", "METHODS=mle add-1 jelinek-mercer modified-kneser-ney",
+        "ORDERS=1 2", "ORDER=3", "COUNT=3",
+    )  # fmt: skip
+    return folder, said
+
+
+def test_ngram_models_of_made_up_text(ngram_run):
+    folder, said = ngram_run
+    table = [cells(line) for line in said.splitlines() if line.startswith("|")]
+    assert table[0] == ["valid / test", "order 1", "order 2"]
+    assert [row[0] for row in table[2:]] == [
+        "`mle`", "`add-1`", "`jelinek-mercer`", "`modified-kneser-ney`",
+    ]  # fmt: skip
+    assert table[2][2] == "inf / inf"
+    for row in table[3:]:
+        first, second = (float(cell.split(" / ")[1]) for cell in row[1:])
+        assert 1 < second < first  # a sentence's grammar shows in its pairs of words
+    words = (folder / "out" / "made-up" / "table.test").read_text("utf-8").split()
+    (summary,) = read(folder / "out" / "table" / "mle.1.test.json")
+    assert summary["n_tokens"] == len(words) + 200
+
+    for name in ("en", "zh"):
+        drawn = read(folder / "out" / name / "drawn.jsonl")
+        assert len(drawn) == 3
+        scored = read(folder / "out" / name / "scored.jsonl")
+        assert len(scored) == 200
+        assert sum(record["n_tokens"] for record in scored) > 1000
+        assert all(record["logprob"] < 0 for record in scored)
+        assert all(record["output"] in said for record in drawn)
+        assert any(" " in record["output"] for record in drawn) == (name == "en")
+
+
+def test_ngram_models_of_text_that_is_not_there(tmp_path):
+    with pytest.raises(AssertionError, match=r"no ptb\.\*\.txt"):
+        make("ngram", "table", f"DATA={tmp_path}", f"OUT={tmp_path / 'out'}")

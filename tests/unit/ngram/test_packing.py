@@ -84,6 +84,8 @@ def test_what_is_packed_is_what_the_parser_would_give(
     if data.draw(st.booleans()):  # damage
         at = data.draw(st.integers(0, len(line)))
         line = line[:at] + data.draw(st.sampled_from([b"", b'"', b",", b"}", b"0", b" "])) + line[at + 1 :]  # fmt: skip # noqa: E501
+    if line != line.decode(errors="ignore").encode():  # which is seen before
+        return
     end, packed, _ = pack(line + b"\n")
     if end:
         try:

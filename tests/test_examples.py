@@ -235,9 +235,8 @@ def blocks(document: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/pipe.md"])
-def test_what_a_page_types_works_after_the_date_example(document, dates_run):
-    folder, _ = dates_run
+def type_along(document: str, folder: pathlib.Path) -> None:
+    """Run what a page types, and compare what comes out with what it shows, but for white space."""
     assert len(blocks(document)) > 3
     for kind, block in blocks(document):
         typed = [block] if kind == "sh" else re.findall(r"^\$ (.*)$", block, re.MULTILINE)
@@ -248,6 +247,16 @@ def test_what_a_page_types_works_after_the_date_example(document, dates_run):
             if kind == "console":
                 said = done.stdout.decode("utf-8")
                 assert re.sub(r"\s", "", said) == re.sub(r"\s", "", expected), command
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/pipe.md"])
+def test_what_a_page_types_works_after_the_date_example(document, dates_run):
+    folder, _ = dates_run
+    type_along(document, folder)
+
+
+def test_what_the_page_on_ngrams_types_works_anywhere(tmp_path):
+    type_along("docs/ngram.md", tmp_path)
 
 
 PAIRS = [

@@ -297,8 +297,6 @@ def _read_heldout(path: str, words: Words, field: str, *, text: bool) -> Any:
 
 def _check_corpus(corpus: Corpus, settings: Settings, store: Any) -> None:
     """See what can be seen before the work, and say what the user may not have meant."""
-    from seqtools.errors import SeqtoolsError
-
     if corpus.spelled_unk:
         _run.warn(
             f"{corpus.spelled_unk} tokens are spelled <unk> and count as unknown words"
@@ -307,12 +305,7 @@ def _check_corpus(corpus: Corpus, settings: Settings, store: Any) -> None:
     if corpus.spelled_marker:
         _run.warn(f"{corpus.spelled_marker} tokens are spelled <s> or </s> and count as unknown")
     # Each word of the text stands once in a column of each order, at some time all together.
-    needed = 4 * corpus.events * settings.order - store.memory
-    if needed > store.free_disk():
-        raise SeqtoolsError(
-            f"{store.folder}: {needed >> 20} MiB are needed for temporary files,"
-            f" {store.free_disk() >> 20} are free (-T names another folder, -S more memory)"
-        )
+    store.check_disk(4 * corpus.events * settings.order - store.memory)
 
 
 def _report(session: Session, corpus: Corpus, done: Estimate) -> None:

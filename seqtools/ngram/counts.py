@@ -211,10 +211,7 @@ class _Room:
     @classmethod
     def borrow(cls, store: Store, layout: Layout, size: int) -> _Room:
         order, rounds, borrow = layout.order, len(layout.fields), store.borrow
-        sorting = Sorting(
-            borrow((rounds, size), np.uint64), borrow(size, np.uint64), borrow(size, np.uint32),
-            borrow(size, np.uint32), borrow(size, np.uint8),
-        )  # fmt: skip
+        sorting = Sorting.allocate(borrow, rounds, size)
         return cls(
             sorting, borrow((order, size), np.uint32), borrow((order, size + 1), np.uint32),
             borrow((order, size), np.uint32), borrow((size, order), np.uint32),

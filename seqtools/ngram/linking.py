@@ -59,10 +59,7 @@ class Grams:
         rounds = len(layout.fields)
         keys = roomy((rounds, size), np.uint64)
         _pack(self.ids, layout.bits, np.array(layout.fields), keys)
-        room = Sorting(
-            roomy((rounds, size), np.uint64), roomy(size, np.uint64), roomy(size, np.uint32),
-            roomy(size, np.uint32), roomy(size, np.uint8),
-        )  # fmt: skip
+        room = Sorting.allocate(roomy, rounds, size)
         done = sort_occurrences(keys, room, layout)
         twice = np.flatnonzero(done.common[1:] == order)
         if len(twice):

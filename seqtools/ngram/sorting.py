@@ -9,6 +9,7 @@ will do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -59,6 +60,14 @@ class Sorting:
     rows: Array  # uint32 (m,)
     other_rows: Array
     common: Array  # uint8 (m,)
+
+    @classmethod
+    def allocate(cls, allocate: Callable[[Any, Any], Array], rounds: int, size: int) -> Sorting:
+        """Arrays for `size` occurrences; `allocate` takes a shape and a type."""
+        return cls(
+            allocate((rounds, size), np.uint64), allocate(size, np.uint64),
+            allocate(size, np.uint32), allocate(size, np.uint32), allocate(size, np.uint8),
+        )  # fmt: skip
 
     def cut(self, size: int) -> Sorting:
         """The same arrays for `size` occurrences."""

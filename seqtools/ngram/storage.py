@@ -133,6 +133,19 @@ class Store:
         status = os.statvfs(self.folder)
         return status.f_bavail * status.f_frsize
 
+    def check_disk(self, needed: int) -> None:
+        """See that so many bytes can still be written.
+
+        Raises:
+            SeqtoolsError: they cannot.
+        """
+        free = self.free_disk()
+        if needed > free:
+            raise SeqtoolsError(
+                f"{self.folder}: {needed >> 20} MiB are needed for temporary files,"
+                f" {free >> 20} are free (-T names another folder, -S more memory)"
+            )
+
     def _open(self) -> Any:
         return tempfile.TemporaryFile(dir=self.folder, buffering=0)
 

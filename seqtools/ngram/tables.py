@@ -141,12 +141,7 @@ class Counter:
     def _check_disk(self, plan: _Plan) -> None:
         """See that what does not fit into memory will fit on the disk."""
         needed = (4 + 8 * plan.rounds) * sum(map(len, self._texts)) - self.store.memory
-        free = self.store.free_disk()
-        if needed > free:
-            raise SeqtoolsError(
-                f"{self.store.folder}: {needed >> 20} MiB are needed for temporary files,"
-                f" {free >> 20} are free (-T names another folder, -S more memory)"
-            )
+        self.store.check_disk(needed)
 
     def _add(self, ids: Array) -> None:
         self._texts[self._known is not None].append(ids)
@@ -400,11 +395,7 @@ class _Writer:
         if size > _MOST_ROWS:
             raise SeqtoolsError("too many n-grams begin alike to be sorted")
         self._keys = store.borrow((rounds, size), np.uint64)
-        self._room = Sorting(
-            store.borrow((rounds, size), np.uint64), store.borrow(size, np.uint64),
-            store.borrow(size, np.uint32), store.borrow(size, np.uint32),
-            store.borrow(size, np.uint8),
-        )  # fmt: skip
+        self._room = Sorting.allocate(store.borrow, rounds, size)
         self._counts = store.borrow(len(plan.orders) * size, np.int64)
         self._out = store.borrow(max(_OUT, plan.line), np.uint8)
         self._last: int | None = None  # first key of the window that was written last

@@ -67,21 +67,54 @@ def read_packed(
         session.progress()
 
 
-def read_text(session: Session, take: Callable[[bytes], None]) -> None:
-    """Read plain lines, each a record; `take` receives some of them at a time."""
+def read_text(
+    session: Session, take: Callable[[bytes], None], *, refused: tuple[bytes, ...] = (),
+    check: Callable[[bytes], None] | None = None,
+) -> None:  # fmt: skip
+    """Read plain lines, each a record.
+
+    Args:
+        session: whose inputs are read.
+        take: receives whole lines, some at a time.
+        refused: a block with one of these in it is looked at line by line.
+        check: looks at such a line, RecordError where it is bad.
+    """
+    from seqtools.errors import RecordError
+
     streams = session.streams
     for block in session.blocks(keep_blank=True):
-        if streams.shard == WHOLE and _is_utf8(block.data):
+        if streams.shard == WHOLE and is_plain(block.data, refused):
             session.records += block.count_records()
             take(block.data)
         else:
             for place, raw in block.lines(streams.shard, streams.first_record):
                 session.records += 1
-                if _is_utf8(raw):
-                    take(raw + b"\n")
-                else:
-                    session.reject(Reject(place, raw, "not UTF-8"))
+                try:
+                    check_line(raw, check)
+                except RecordError as error:
+                    session.reject(Reject(place, raw, str(error)))
+                    continue
+                take(raw + b"\n")
         session.progress()
+
+
+def is_plain(data: bytes, refused: tuple[bytes, ...] = ()) -> bool:
+    """Whether there is nothing in the lines that has to be looked for line by line."""
+    return not any(spelled in data for spelled in refused) and _is_utf8(data)
+
+
+def check_line(raw: bytes, check: Callable[[bytes], None] | None = None) -> None:
+    """See that a line is UTF-8, and what `check` asks for besides.
+
+    Raises:
+        RecordError: it is not.
+    """
+    from seqtools.errors import RecordError
+
+    if not _is_utf8(raw):
+        raise RecordError("not UTF-8")
+    if check is not None:
+        check(raw)
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seqtools.cli._io import Session
+from seqtools.cli._ngram_input import check_line, is_plain, read_text
 from seqtools.cli._ngram_options import memory_options, tell_of_compiling, text_option
 from seqtools.cli._options import (
     POSITIVE,
@@ -217,29 +218,14 @@ class _Reader:
 
     def __init__(self, field: str, *, text: bool, markers: bool) -> None:
         self._field, self._text, self._markers = field, text, markers
+        self._refused = (b"<s>", b"</s>") if markers else ()
 
     def read(self, session: Session, counter: Counter) -> None:
         """All that the command was given."""
         if not self._text:
             session.filter(lambda counts: self._pack, sink=counter.add_packed)
             return
-        from seqtools.errors import RecordError
-        from seqtools.streams.files import WHOLE
-        from seqtools.streams.parallel import Reject
-
-        streams = session.streams
-        for block in session.blocks(keep_blank=True):
-            if streams.shard == WHOLE and self._is_plain(block.data):
-                session.records += block.count_records()
-                counter.add_text(block.data)
-            else:
-                for place, raw in block.lines(streams.shard, streams.first_record):
-                    session.records += 1
-                    try:
-                        counter.add_text(self._check_line(raw))
-                    except RecordError as error:
-                        session.reject(Reject(place, raw, str(error)))
-            session.progress()
+        read_text(session, counter.add_text, refused=self._refused, check=self._check_line)
 
     def read_file(self, path: str, counter: Counter) -> None:
         """A file besides."""
@@ -248,13 +234,14 @@ class _Reader:
         from seqtools.streams.records import loads
 
         for block in read_blocks([path], keep_blank=self._text):
-            if self._text and self._is_plain(block.data):
+            if self._text and is_plain(block.data, self._refused):
                 counter.add_text(block.data)
                 continue
             for place, raw in block.lines(WHOLE, 1):
                 try:
                     if self._text:
-                        counter.add_text(self._check_line(raw))
+                        check_line(raw, self._check_line)
+                        counter.add_text(raw + b"\n")
                     else:
                         counter.add_packed(self._pack(loads(chomp(raw)), place.number))
                 except RecordError as error:
@@ -262,35 +249,19 @@ class _Reader:
 
     def _pack(self, record: Record, number: int) -> bytes:
         from seqtools.ngram.extraction import refuse_markers
-        from seqtools.ngram.words import pack_tokens
+        from seqtools.ngram.words import pack_record
         from seqtools.streams.records import get_tokens
 
         tokens = get_tokens(record, self._field)
         if self._markers:
             refuse_markers(tokens, f'"{self._field}"')
-        return pack_tokens((tokens,))
+        return pack_record(tokens)
 
-    def _is_plain(self, data: bytes) -> bool:
-        """Whether there is nothing in the lines that has to be looked for line by line."""
-        if self._markers and (b"<s>" in data or b"</s>" in data):
-            return False
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            return False
-        return True
-
-    def _check_line(self, raw: bytes) -> bytes:
-        from seqtools.errors import RecordError
+    def _check_line(self, raw: bytes) -> None:
         from seqtools.ngram.extraction import refuse_markers
 
-        try:
-            raw.decode()
-        except UnicodeDecodeError:
-            raise RecordError("not UTF-8") from None
         if self._markers:
             refuse_markers([word.decode() for word in raw.split()], "the line")
-        return raw + b"\n"
 
 
 @contextlib.contextmanager

@@ -42,6 +42,8 @@ class NgramLm:
         source_lengths: Tensor | None,
         prefix: Tensor,
         prefix_lengths: Tensor,
+        *,
+        attention: bool = False,
     ) -> Tensor:
         """See `Stepper`; there is no source."""
         # The ids at the N - 1 places before each row's last one.
@@ -50,6 +52,10 @@ class NgramLm:
         starts = (state == BOS).long()
         later = starts.flip(1).cumsum(1).flip(1) - starts  # how many <s> stand behind each place
         return state.masked_fill(later > 0, _NOTHING)
+
+    def attended(self, state: Tensor) -> Attention:
+        """See `Stepper`; nothing."""
+        return {}
 
     def step(self, last_ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Attention | None]:
         """See `Stepper`."""

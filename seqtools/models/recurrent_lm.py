@@ -102,11 +102,17 @@ class RecurrentLm(nn.Module):
         source_lengths: Tensor | None,
         prefix: Tensor,
         prefix_lengths: Tensor,
+        *,
+        attention: bool = False,
     ) -> RecurrentState:
         """See `Stepper`; there is no source."""
         read = self.dropout(self.embedding(prefix[:, :-1]))
         _, state = self.stack(read, prefix_lengths - 1)
         return tuple(state)
+
+    def attended(self, state: RecurrentState) -> Attention:
+        """See `Stepper`; nothing."""
+        return {}
 
     def step(
         self, last_ids: Tensor, state: RecurrentState

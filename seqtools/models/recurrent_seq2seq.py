@@ -194,6 +194,8 @@ class RecurrentSeq2Seq(nn.Module):
         source_lengths: Tensor | None,
         prefix: Tensor,
         prefix_lengths: Tensor,
+        *,
+        attention: bool = False,
     ) -> Seq2SeqState:
         """See `Stepper`."""
         start = self._encode(source, source_lengths)
@@ -204,6 +206,10 @@ class RecurrentSeq2Seq(nn.Module):
             pairs = zip(after, state, strict=True)
             state = tuple(torch.where(_along(going, new), new, old) for new, old in pairs)
         return Seq2SeqState(state, start.memory)
+
+    def attended(self, state: Seq2SeqState) -> StepAttention:
+        """See `Stepper`; nothing."""
+        return {}
 
     def step(
         self, last_ids: Tensor, state: Seq2SeqState

@@ -31,9 +31,12 @@ class Bigram:
         self.attends = attends
         self.batch_sizes: list[int] = []
 
-    def start(self, source, source_lengths, prefix, prefix_lengths):
+    def start(self, source, source_lengths, prefix, prefix_lengths, *, attention=False):
         sums = torch.zeros(len(prefix)) if source is None else source.sum(1).float()
         return sums, torch.zeros(len(prefix)), prefix_lengths.clone()
+
+    def attended(self, state) -> Attention:
+        return {}
 
     def step(self, last_ids: Tensor, state) -> tuple[Tensor, object, Attention | None]:
         sums, path, count = state
@@ -79,7 +82,7 @@ class Tree:
             scores = (torch.rand(nodes, size, generator=generator) * levels).floor()
         self.table = scores.log_softmax(1)
 
-    def start(self, source, source_lengths, prefix, prefix_lengths):
+    def start(self, source, source_lengths, prefix, prefix_lengths, *, attention=False):
         return torch.full((len(prefix),), -1)
 
     def step(self, last_ids, state):

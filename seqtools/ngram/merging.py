@@ -15,6 +15,7 @@ import numpy as np
 
 from seqtools.errors import InputError, RecordError, SeqtoolsError
 from seqtools.ngram.compiled import kernel
+from seqtools.ngram.storage import temporary_folder
 from seqtools.streams.files import WHOLE, Block, Place, chomp, read_blocks, reason
 from seqtools.streams.records import Record, dumps, get, get_tokens, loads, name_of
 
@@ -128,7 +129,7 @@ def _rewrite(block: Block) -> tuple[bytes, list[Place]]:
 
 def _put_by(tables: list[_Blocks], folder: str | None) -> _Blocks:
     """Tables merged into a temporary file, read from there."""
-    place = tempfile.gettempdir() if folder is None else folder
+    place = temporary_folder() if folder is None else folder
     try:
         with tempfile.TemporaryFile(dir=place) as file:
             for piece in _Merger(tables).run(0):

@@ -6,6 +6,7 @@ Whoever computes on them goes through them in blocks, so that it does not matter
 from __future__ import annotations
 
 import errno
+import math
 import mmap
 import operator
 import os
@@ -32,16 +33,34 @@ def roomy(shape: int | tuple[int, ...], dtype: Any) -> Array:
     """`numpy.empty` in large pages, which are several times faster to touch for the first time.
 
     Pages that are never touched cost nothing.
+
+    Raises:
+        MemoryError: as there.
     """
     kind = np.dtype(dtype)
     size = int(np.prod(shape)) * kind.itemsize
     if size < _LARGE:
         return np.empty(shape, dtype=kind)
-    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:
+        raise MemoryError(f"no {size} bytes of memory") from None
     if hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
     array: Array = np.frombuffer(pages, dtype=np.uint8)[:size].view(kind).reshape(shape)
     return array
+
+
+def temporary_folder() -> str:
+    """The system's folder for temporary files.
+
+    Raises:
+        ConfigError: none can be written.
+    """
+    try:
+        return tempfile.gettempdir()
+    except OSError:
+        raise ConfigError("no folder for temporary files can be written (-T names one)") from None
 
 
 @dataclass
@@ -71,7 +90,7 @@ class Store:
 
     def __init__(self, memory: int, folder: str | None = None) -> None:
         self.memory = memory
-        self.folder = tempfile.gettempdir() if folder is None else folder
+        self.folder = temporary_folder() if folder is None else folder
         self.standard = 0
         self.held = 0  # bytes that were touched, of all buffers
         self._idle: list[_Buffer] = []
@@ -99,7 +118,7 @@ class Store:
         """An empty column that will hold at most `capacity` values, if that is known."""
         kind = np.dtype(dtype)
         if capacity is None:  # in memory, there cannot be more
-            capacity = self.memory // kind.itemsize
+            capacity = min(self.memory, _machine_memory()) // kind.itemsize
         column = Column(self, kind, capacity)
         self._columns.append(column)
         return column
@@ -113,8 +132,8 @@ class Store:
         size = int(np.prod(shape)) * kind.itemsize
         buffer = self._lend(size)
         while not self._touch(buffer, size):
-            largest = max(self._columns, key=lambda column: column.in_memory)
-            if not largest.in_memory:
+            largest = max(self._columns, key=lambda column: column.in_memory, default=None)
+            if largest is None or not largest.in_memory:
                 self.held += size - buffer.touched
                 buffer.touched = size
                 break
@@ -307,11 +326,12 @@ def parse_memory(text: str) -> int:
         ConfigError: it is something else.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([bkmgt%]?)(?:i?b)?", text.strip(), re.IGNORECASE)
-    if found is None or not float(found[1]):
-        raise ConfigError(f"{text!r} is no size of memory, such as 4G, 500M or 50%")
-    if found[2] == "%":
-        return int(float(found[1]) / 100 * _machine_memory())
-    return int(float(found[1]) * 1024 ** _UNITS[found[2].upper() or "B"])
+    if found is not None:
+        unit = found[2].upper() or "B"
+        one = _machine_memory() / 100 if unit == "%" else 1024 ** _UNITS[unit]
+        if 0 < (size := float(found[1]) * one) < math.inf:
+            return int(size)
+    raise ConfigError(f"{text!r} is no size of memory, such as 4G, 500M or 50%")
 
 
 def _machine_memory() -> int:

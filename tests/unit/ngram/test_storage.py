@@ -1,6 +1,7 @@
 """Columns in memory and on disk, and sizes of memory."""
 
 import pathlib
+import tempfile
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtools.errors import ConfigError
-from seqtools.ngram.storage import Store, parse_memory
+from seqtools.ngram.storage import Store, parse_memory, roomy
 
 
 @given(st.lists(st.lists(st.integers(0, 1 << 31), max_size=20), max_size=10), st.integers(0, 400))
@@ -49,6 +50,25 @@ def test_what_is_borrowed_sends_columns_to_disk() -> None:
         store.give_back(array)
 
 
+def test_a_store_without_columns_lends_more_than_it_may_hold() -> None:
+    with Store(10) as store:
+        assert len(store.borrow(90, np.uint8)) == 90
+
+
+def test_a_limit_beyond_the_memory_of_the_machine_is_none() -> None:
+    with Store(1 << 80) as store:
+        column = store.column(np.int32)
+        column.append(np.arange(5))
+        assert not column.on_disk
+        assert column[0:5].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_memory_that_cannot_be_had_is_told_as_numpy_tells_it() -> None:
+    for make in (roomy, np.empty):
+        with pytest.raises(MemoryError):
+            make(1 << 60, np.uint8)
+
+
 def test_memory_of_a_freed_column_is_used_again() -> None:
     with Store(1 << 20) as store:
         first = store.column(np.uint8, 1000)
@@ -64,6 +84,15 @@ def test_memory_of_a_freed_column_is_used_again() -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ConfigError, match="nowhere: no temporary files there: No such file"):
         Store(1, str(tmp_path / "nowhere"))
+
+
+def test_a_machine_without_a_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    with pytest.raises(ConfigError, match="no folder for temporary files can be written"):
+        Store(1)
 
 
 def test_no_file_is_left_behind(tmp_path: pathlib.Path) -> None:
@@ -86,7 +115,7 @@ def test_a_share_of_the_memory() -> None:
     assert parse_memory("50%") * 2 == pytest.approx(parse_memory("100%"), abs=2)
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "4X", "0", "1 2", "%"])
+@pytest.mark.parametrize("text", ["", "x", "-1", "4X", "0", "1 2", "%", "9" * 300 + "T"])
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(ConfigError, match="is no size of memory"):
         parse_memory(text)

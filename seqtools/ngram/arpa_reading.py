@@ -24,6 +24,7 @@ from seqtools.ngram.arpa_parsing import (
 )
 from seqtools.ngram.linking import Grams, link_all
 from seqtools.ngram.model import Model
+from seqtools.ngram.sorting import HIGHEST
 from seqtools.ngram.storage import roomy
 from seqtools.ngram.words import EOS, SPECIALS, UNK, Words
 from seqtools.streams.files import read_blocks
@@ -169,6 +170,8 @@ class Reader:
             found = _COUNT.fullmatch(line)
             if found is None or int(found[1]) != len(counts) + 1:
                 lines.fail(f'expected "ngram {len(counts) + 1}=" and a number, got {_shown(line)}')
+            if len(counts) == HIGHEST:
+                lines.fail(f"n-grams of more than {HIGHEST} words")
             if int(found[2]) > _MOST_ROWS:
                 lines.fail(f"more than {_MOST_ROWS} n-grams of order {len(counts) + 1}")
             counts.append(int(found[2]))

@@ -26,7 +26,7 @@ from seqtools.ngram.smoothing import (
     probabilities,
     weigh_contexts,
 )
-from seqtools.ngram.sorting import interleave
+from seqtools.ngram.sorting import HIGHEST, interleave
 from seqtools.ngram.storage import BLOCK, Column, Store
 from seqtools.ngram.words import BOS, UNK, pack_tokens
 
@@ -78,8 +78,8 @@ class Settings:
     prune: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
-        if self.order < 1:
-            raise ConfigError(f"the order must be at least 1, got {self.order}")
+        if not 1 <= self.order <= HIGHEST:
+            raise ConfigError(f"the order must be from 1 to {HIGHEST}, got {self.order}")
         if len(self.prune) > self.order:
             raise ConfigError(
                 f"{len(self.prune)} numbers to prune by, but the order is {self.order}"

@@ -16,6 +16,7 @@ import numpy as np
 
 from seqtools import artifact
 from seqtools.errors import FormatError
+from seqtools.ngram.sorting import HIGHEST
 from seqtools.ngram.words import SPECIALS, Words
 from seqtools.streams.compression import unpacker
 from seqtools.streams.files import STDIN, is_regular
@@ -142,7 +143,7 @@ def _checked(found: artifact.Artifact) -> Model:
     """The model, if its arrays fit together, as far as that is seen without going through them."""
     arrays, metadata = found.arrays, found.metadata
     highest = metadata["order"]
-    if type(highest) is not int or highest < 1:
+    if type(highest) is not int or not 1 <= highest <= HIGHEST:
         raise ValueError("no order")
     words = _checked_words(arrays, unk_as_word=bool(metadata["unk_as_word"]))
     levels: list[Level] = []

@@ -20,6 +20,7 @@ from seqtools.ngram.words import BOS, EOS
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
+HIGHEST = 99  # order; that n-grams share up to 255 words is all that a byte can tell
 NONE = 0xFFFFFFFF  # the row of an n-gram that does not exist
 _DIGIT = 11
 

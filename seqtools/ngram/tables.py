@@ -18,14 +18,13 @@ from seqtools.errors import ConfigError, SeqtoolsError
 from seqtools.ngram import windows
 from seqtools.ngram.extraction import BOS as BOS_TEXT
 from seqtools.ngram.extraction import EOS as EOS_TEXT
-from seqtools.ngram.sorting import Layout, Sorting, shortened, sort_occurrences
+from seqtools.ngram.sorting import HIGHEST, Layout, Sorting, shortened, sort_occurrences
 from seqtools.ngram.storage import Column, Store
 from seqtools.ngram.words import BOS, EOS, SPECIALS, Learner
 from seqtools.streams.records import dumps
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-HIGHEST = 99  # order
 _PART = 300_000  # windows that are quick to sort
 _MOST_PARTS = 400
 _OTHER_FILES = 100  # that may be open besides

@@ -24,6 +24,7 @@ from seqtools.ngram import arpa, arpa_reading
 from seqtools.ngram.listing import list_ngrams
 from seqtools.ngram.model import Level, Model
 from seqtools.ngram.scoring import Scorer
+from seqtools.ngram.sorting import HIGHEST
 from seqtools.ngram.storage import Store
 from seqtools.ngram.words import SPECIALS, Words
 from seqtools.streams.outputs import open_output
@@ -446,6 +447,14 @@ def test_broken(old: str, new: str, place: str, reason: str) -> None:
         with name(), pytest.raises(InputError) as caught:
             parse(data)
         assert str(caught.value) == f"x.arpa:{place}: {reason}"
+
+
+def test_the_highest_order_and_none_beyond() -> None:
+    section = [b"-1\ta\t0"]
+    model = parse(document([section] + [[]] * (HIGHEST - 1)))
+    assert model.order == HIGHEST
+    with pytest.raises(InputError, match=r"x.arpa:101: n-grams of more than 99 words$"):
+        parse(document([section] + [[]] * HIGHEST))
 
 
 def test_special_words_that_are_no_unigrams() -> None:

@@ -18,6 +18,7 @@ from seqtools.errors import ConfigError, SeqtoolsError
 from seqtools.ngram import counts, estimate, storage
 from seqtools.ngram.estimate import Estimate, train
 from seqtools.ngram.smoothing import Smoothing
+from seqtools.ngram.sorting import HIGHEST
 from tests.golden.ngram.corpora import zipf
 from tests.oracles.ngram import BOS, EOS, UNK, Reference, fit_weights, likelihood
 from tests.oracles.ngram import grams as windows
@@ -178,6 +179,16 @@ def test_ngrams_too_long_for_one_key_of_the_sort(memory: int) -> None:
     for length, (names, numbers) in enumerate(zip(rows(found.model), found.counts, strict=True), 1):
         chosen = {gram: number for gram, number in zip(names, numbers, strict=True) if number}
         assert chosen == Counter(windows(zipf(), length))
+
+
+def test_the_highest_order_and_none_beyond() -> None:
+    text = ["a"] * 150
+    found = train([text], HIGHEST, Smoothing("witten-bell"))
+    # Those of `a` alone, with <s> before it, and with </s> after it, as often as they fit.
+    assert [len(level) for level in found.model.levels] == [4] + [3] * (HIGHEST - 1)
+    for order in (0, HIGHEST + 1):
+        with pytest.raises(ConfigError, match=f"^the order must be from 1 to 99, got {order}"):
+            train([text], order, Smoothing("witten-bell"))
 
 
 @settings(max_examples=30)

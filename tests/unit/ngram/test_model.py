@@ -181,6 +181,7 @@ def changes() -> Iterator[tuple[str, Any]]:
     yield "words.offsets", np.array([1, 5, 8, 12, 13, 14, 15], dtype=np.int64)
     yield "words.offsets", np.array([0, 5, 8, 12, 13, 14, 16], dtype=np.int64)
     yield "order", 0
+    yield "order", 256
     yield "order", 2.5
     yield "order", "3"
 

@@ -33,8 +33,10 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 _SHARE = 64  # a corpus that fits well into memory is cut so far, so that a partition fits a cache
 _SMALLEST = 1 << 17
+_MOST_PARTS = 1 << 13  # or twice as many, as words fall; their numbers have 15 bits
 _GOES = 4  # through the text, to collect its occurrences, where memory allows
-_RUN_BLOCK = 1 << 16
+_RUN_BLOCK = 1 << 16  # values of a part that are read together,
+_LEAST_BLOCK = 1 << 10  # and where there are many parts
 _MOST = NONE - 1  # tokens, so n-grams of an order, too
 
 
@@ -276,7 +278,7 @@ class _Counter:
     def _part_size(self) -> int:
         """Occurrences that a part should have, and will where no one word is too frequent."""
         row = 40 + 20 * self.order  # bytes: keys, rows and what `emit` writes
-        most = max(1 << 12, self.scratch // 2 // row)
+        most = max(1 << 12, self.corpus.events // _MOST_PARTS, self.scratch // 2 // row)
         return min(most, max(_SMALLEST, self.corpus.events // _SHARE))
 
     def _group_size(self) -> int:
@@ -357,7 +359,7 @@ class _Counter:
         for number, (low, high) in enumerate(self.parts):
             part_of[low:high] = number
         out = self.store.column(np.uint32, self.corpus.events)
-        runs = _Runs(places, self.sizes)
+        runs = _Runs(places, self.sizes, self.scratch)
         for start in range(1, len(self.corpus.ids), BLOCK):
             out.append(runs.take(part_of[self.corpus.ids[start : start + BLOCK]]))
         return out
@@ -376,16 +378,24 @@ class _Counter:
 
 
 class _Runs:
-    """Values that lie in runs one after the other, taken from the runs in turn."""
+    """Values that lie in runs one after the other, taken from the runs in turn.
 
-    def __init__(self, source: Column, sizes: list[int]) -> None:
+    Args:
+        source: the values.
+        sizes: of the runs.
+        scratch: bytes of memory to work in.
+    """
+
+    def __init__(self, source: Column, sizes: list[int], scratch: int) -> None:
         self._source = source
+        fitting = scratch // (len(sizes) * source.dtype.itemsize)
+        self._block = max(_LEAST_BLOCK, min(_RUN_BLOCK, fitting))
         ends = np.cumsum(sizes, dtype=np.int64)
         self._next = ends - np.array(sizes, dtype=np.int64)  # what to read of each run
         self._ends = ends
         if source.on_disk:
-            self._buffer = np.empty(len(sizes) * _RUN_BLOCK, dtype=source.dtype)
-            self._cursors = np.arange(len(sizes), dtype=np.int64) * _RUN_BLOCK
+            self._buffer = np.empty(len(sizes) * self._block, dtype=source.dtype)
+            self._cursors = np.arange(len(sizes), dtype=np.int64) * self._block
             self._limits = self._cursors.copy()
         else:
             self._buffer = source[0 : len(source)]
@@ -403,8 +413,8 @@ class _Runs:
 
     def _fill(self, run: int) -> None:
         start = int(self._next[run])
-        values = self._source[start : min(start + _RUN_BLOCK, int(self._ends[run]))]
-        at = run * _RUN_BLOCK
+        values = self._source[start : min(start + self._block, int(self._ends[run]))]
+        at = run * self._block
         self._buffer[at : at + len(values)] = values
         self._next[run] += len(values)
         self._cursors[run], self._limits[run] = at, at + len(values)

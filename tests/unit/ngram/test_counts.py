@@ -88,10 +88,22 @@ def test_counts_in_many_small_parts(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "BLOCK", 5)
-        patch.setattr(module, "_RUN_BLOCK", 2)
+        patch.setattr(module, "_LEAST_BLOCK", 2)  # there is memory for less or for more:
+        patch.setattr(module, "_RUN_BLOCK", 3)
         patch.setattr(module._Counter, "_part_size", lambda self: 7)
         patch.setattr(module._Counter, "_group_size", lambda self: 9)
         check(records, order, memory, adjusted=adjusted)
+
+
+@pytest.mark.parametrize(("most", "parts"), [(2, 2), (1 << 13, 10)])
+def test_there_are_not_more_parts_than_can_be_numbered(
+    monkeypatch: pytest.MonkeyPatch, most: int, parts: int
+) -> None:
+    monkeypatch.setattr(module, "_MOST_PARTS", most)
+    with Store(0) as store:
+        corpus = read(store, [[f"{number}" for number in range(39_999)]])
+        counter = module._Counter(corpus, 2, store, 0, adjusted=False, raws=False)
+        assert len(counter.parts) == parts
 
 
 def test_words_by_frequency_then_code_point() -> None:

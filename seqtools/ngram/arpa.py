@@ -17,7 +17,7 @@ import numpy as np
 
 from seqtools.errors import ConfigError, FormatError
 from seqtools.ngram.arpa_reading import Reader
-from seqtools.ngram.compiled import kernel
+from seqtools.ngram.compiled import frozen, kernel
 from seqtools.ngram.model import Level, Model
 from seqtools.ngram.words import UNK, Words
 
@@ -179,8 +179,8 @@ class _Walker:
         """The lines of rows `start` to `end`."""
         level = self.levels[self.index]
         rows = slice(start, end)
-        own = _frozen(level.words[rows])
-        probs, backoffs = _frozen(level.log10probs[rows]), _frozen(level.log10backoffs[rows])
+        own = frozen(level.words[rows])
+        probs, backoffs = frozen(level.log10probs[rows]), frozen(level.log10backoffs[rows])
         out: Array = np.empty(max(_PIECE, self.room), dtype=np.uint8)
         made: list[memoryview] = []
         done = filled = 0
@@ -217,13 +217,6 @@ def _parent(begins: Any, child: int, low: int) -> int:
         else:
             high = middle
     return low
-
-
-def _frozen(array: Array) -> Array:
-    """A read-only view: to numba a read-only array is a type of its own."""
-    view = array[:]
-    view.flags.writeable = False
-    return view
 
 
 @kernel

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.core import config, event
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,6 +39,13 @@ def kernel(function: F) -> F:
     with contextlib.suppress(RuntimeError):  # numba finds no folder that it may write
         return cast(F, numba.njit(nogil=True, cache=True)(function))
     return cast(F, numba.njit(nogil=True)(function))
+
+
+def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A read-only view: to numba a read-only array is a type of its own."""
+    view = array[:]
+    view.flags.writeable = False
+    return view
 
 
 def on_compile(callback: Callable[[], None]) -> None:

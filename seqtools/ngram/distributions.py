@@ -14,7 +14,7 @@ import numpy as np
 
 from seqtools.errors import FormatError
 from seqtools.ngram.compiled import kernel
-from seqtools.ngram.lookup import ADD, STEP_BACK, Rule, Table, find_child, tables
+from seqtools.ngram.lookup import ADD, STEP_BACK, Rule, Table, find_child, tables, walk
 from seqtools.ngram.words import BOS, UNK
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Distributions:
         for length in range(1, width + 1):
             if length > 1:
                 above = self._tables[length - 1]
-                _walk(above.words, self._tables[length - 2].begins, lefts[length - 1], rows)
+                walk(above.words, self._tables[length - 2].begins, lefts[length - 1], rows)
             there = lefts[length - 1] >= 0  # the history is that long
             own = np.zeros(count)
             known = rows >= 0
@@ -157,15 +157,6 @@ def _index(words: Array, begins: Array, starts: Array, rows: Array, lasts: Array
     for word in range(len(starts) - 1, 0, -1):
         starts[word] = starts[word - 1]
     starts[0] = 0
-
-
-@kernel
-def _walk(words: Array, begins: Array, lefts: Array, rows: Array) -> None:
-    """Extend n-grams to the left; -1 for those that are not there."""
-    for each in range(len(rows)):
-        if rows[each] >= 0:
-            there = lefts[each] >= 0
-            rows[each] = find_child(words, begins, rows[each], lefts[each]) if there else -1
 
 
 @kernel

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from seqtools.errors import SeqtoolsError
-from seqtools.ngram.compiled import kernel
+from seqtools.ngram.compiled import frozen
 from seqtools.ngram.counts import Corpus, Grams
+from seqtools.ngram.lookup import walk
 from seqtools.ngram.smoothing import BUCKETS
 from seqtools.ngram.words import BOS, EOS, UNK
 
@@ -82,10 +83,9 @@ def _look_up(grams: list[Grams], corpus: Corpus, heldout: Array) -> tuple[Array,
         contexts[ids[:-1] == EOS] = BOS if index == 1 else -1  # nothing stands before <s>
         known = (contexts >= 0) & (lengths[1:] > index)
         totals[known, index] = counts[contexts[known]]
-        rows = _extend(
-            rows, before, lengths, index,
-            below.begins[0 : len(below) + 1], here.words[0 : len(here)],
-        )  # fmt: skip
+        lefts = np.where(lengths > index, before, -1).astype(np.int64)
+        words, begins = here.words[0 : len(here)], below.begins[0 : len(below) + 1]
+        walk(frozen(words), frozen(begins), lefts, rows)
         counts = here.counts[0 : len(here)].astype(np.float64)
         found = rows[1:] >= 0
         hits[found, index] = counts[rows[1:][found]]
@@ -99,29 +99,6 @@ def _lengths(ids: Array) -> Array:
     last = np.concatenate([[-1], np.maximum.accumulate(ends)[:-1]])
     lengths: Array = places - last + 1
     return lengths
-
-
-@kernel
-def _extend(
-    rows: Array, before: Array, lengths: Array, index: int, begins: Array, words: Array
-) -> Array:
-    """Rows of the n-grams with one more word to the left, -1 where there is none."""
-    out = np.full(len(rows), -1, dtype=np.int64)
-    for place in range(len(rows)):
-        row = rows[place]
-        if row < 0 or lengths[place] <= index:
-            continue
-        low, high = np.int64(begins[row]), np.int64(begins[row + 1])
-        wanted = before[place]
-        while low < high:
-            middle = (low + high) >> 1
-            if words[middle] < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        if low < np.int64(begins[row + 1]) and words[low] == wanted:
-            out[place] = low
-    return out
 
 
 def _maximise(

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from seqtools.ngram.compiled import kernel
+from seqtools.ngram.compiled import frozen, kernel
+from seqtools.ngram.lookup import walk
 from seqtools.ngram.model import Level
 from seqtools.ngram.sorting import Layout, Sorting, sort_occurrences
 from seqtools.ngram.storage import roomy
@@ -116,18 +117,8 @@ def _find_rows(grams: list[Grams], ids: Array) -> Array:
     """The rows of n-grams (m, order), -1 where there is none."""
     rows = ids[:, -1].astype(np.int64)
     for back, (lower, upper) in enumerate(itertools.pairwise(grams), 2):
-        if not len(upper.ids):
-            return np.full(len(ids), -1)
-        wanted, lefts = ids[:, -back], upper.ids[:, 0]
-        low, end = lower.begins[rows].astype(np.int64), lower.begins[rows + 1].astype(np.int64)
-        high = end
-        while (low < high).any():  # each halves what it has left
-            middle = (low + high) // 2
-            smaller = lefts[np.minimum(middle, len(lefts) - 1)] < wanted
-            high = np.where((low < high) & ~smaller, middle, high)
-            low = np.where((low < high) & smaller, middle + 1, low)
-        there = (low < end) & (lefts[np.minimum(low, len(lefts) - 1)] == wanted)
-        rows = np.where(there & (rows >= 0), low, -1)
+        lefts = ids[:, -back].astype(np.int64)
+        walk(frozen(upper.ids[:, 0]), frozen(lower.begins), lefts, rows)
     return rows
 
 

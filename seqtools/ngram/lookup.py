@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from seqtools.ngram.compiled import kernel
+from seqtools.ngram.compiled import frozen, kernel
 
 if TYPE_CHECKING:
     from seqtools.artifact import Long
@@ -63,20 +63,17 @@ def tables(model: Model) -> list[Table]:
     """The levels of a model."""
     return [
         Table(
-            _frozen(level.words),
-            _frozen(level.begins),
-            _frozen(level.log10probs),
-            _frozen(level.log10backoffs),
+            _whole(level.words),
+            _whole(level.begins),
+            _whole(level.log10probs),
+            _whole(level.log10backoffs),
         )
         for level in model.levels
     ]
 
 
-def _frozen(column: Long) -> Array:
-    """All of it, read-only: to numba a read-only array is a type of its own."""
-    view = np.ascontiguousarray(column[0 : len(column)])[:]
-    view.flags.writeable = False
-    return view
+def _whole(column: Long) -> Array:
+    return frozen(np.ascontiguousarray(column[0 : len(column)]))
 
 
 @kernel
@@ -103,3 +100,18 @@ def find_child(words: Array, begins: Array, row: int, left: int) -> int:
         low += half if words[low + half] <= left else 0
         count -= half
     return int(low) if words[low] == left else -1
+
+
+@kernel
+def walk(words: Array, begins: Array, lefts: Array, rows: Array) -> None:
+    """Extend n-grams by a word to the left.
+
+    Args:
+        words, begins: as in `find_child`.
+        lefts: int64 (n,), the words; -1 for none.
+        rows: int64 (n,) to change: the n-grams, -1 for none; then the longer ones, or -1.
+    """
+    for each in range(len(rows)):
+        if rows[each] >= 0:
+            there = lefts[each] >= 0
+            rows[each] = find_child(words, begins, rows[each], lefts[each]) if there else -1

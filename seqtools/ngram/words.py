@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from seqtools.errors import FormatError
-from seqtools.ngram.compiled import kernel
+from seqtools.ngram.compiled import frozen, kernel
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -49,9 +49,9 @@ class Words:
     def __init__(
         self, utf8: Array, offsets: Array, table: Array, *, unk_as_word: bool = False
     ) -> None:
-        self.utf8 = _frozen(utf8)
-        self.offsets = _frozen(offsets)
-        self.table = _frozen(table)
+        self.utf8 = frozen(utf8)
+        self.offsets = frozen(offsets)
+        self.table = frozen(table)
         self.unk_as_word = unk_as_word
 
     @classmethod
@@ -65,7 +65,7 @@ class Words:
         np.cumsum([len(string) for string in strings], out=offsets[1:])
         utf8 = np.frombuffer(b"".join(strings), dtype=np.uint8)
         table = np.zeros(_table_size(len(strings)), dtype=np.uint64)
-        twice = _fill_table(utf8, _frozen(offsets), table, 1 if unk_as_word else 0)
+        twice = _fill_table(utf8, frozen(offsets), table, 1 if unk_as_word else 0)
         if twice >= 0:
             raise FormatError(
                 f"the word {strings[twice].decode('utf-8', 'replace')!r} is there twice"
@@ -216,13 +216,6 @@ def pack_record(tokens: Sequence[str]) -> bytes:
     if text.count("\n") == len(tokens) - 1:  # no token has one in it
         return text.encode().replace(b"\n", b"\xff") + b"\xff\xfe"
     return b"".join(token.encode() + b"\xff" for token in tokens) + b"\xfe"
-
-
-def _frozen(array: Array) -> Array:
-    """A read-only view: to numba a read-only array is a type of its own."""
-    view = np.asarray(array)[:]
-    view.flags.writeable = False
-    return view
 
 
 def _enlarged(array: Array, used: int, size: int) -> Array:

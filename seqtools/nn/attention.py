@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from seqtools.errors import ConfigError
+from seqtools.nn.sharing import regroup
 
 
 class Score(nn.Module):
@@ -270,13 +271,9 @@ class Memory:
 
     def select(self, rows: Tensor) -> Memory:
         """Give the memory that serves row `rows[i]` of this one in its row i; `rows` (N,)."""
-        sources = rows // self.share
-        kept, counts = torch.unique_consecutive(sources, return_counts=True)
-        share = int(counts[0]) if len(counts) and bool((counts == counts[0]).all()) else 1
-        if share == 1:
-            kept = sources
-        if len(kept) == len(self.values) and bool((kept[1:] > kept[:-1]).all()):
-            return Memory(self.values, self.keys, self.mask, share)  # the same sources, in order
+        kept, share = regroup(rows, len(self.values), self.share)
+        if kept is None:
+            return Memory(self.values, self.keys, self.mask, share)
         values, keys = self.values.index_select(0, kept), self.keys.index_select(0, kept)
         return Memory(values, keys, self.mask.index_select(0, kept), share)
 

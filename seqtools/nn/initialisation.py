@@ -13,13 +13,13 @@ from seqtools.nn.recurrent import cell_weights
 def initialise(model: nn.Module, generator: torch.Generator) -> None:
     """Give all parameters of `model` their first values, in the order in which they are registered.
 
-    Linear layers and the input weights of recurrent layers, gate by gate: uniform with variance
-    2 / (in + out) (Glorot and Bengio 2010, equation 16). Recurrent weights, gate by gate:
-    orthogonal (Saxe et al. 2014, section 3). Embeddings: standard normal, so that layers above see
-    inputs of variance 1; with variance 1 / size where another module shares the table, which then
-    serves as an output layer too. Biases: 0, but 1 for the forget gate of an LSTM (Gers et al.
-    2000, section 3; Jozefowicz et al. 2015, section 5). Lone matrices: as linear layers; lone
-    vectors: as a row of one.
+    Linear layers, part by part, and the input weights of recurrent layers, gate by gate: uniform
+    with variance 2 / (in + out) (Glorot and Bengio 2010, equation 16). Recurrent weights, gate by
+    gate: orthogonal (Saxe et al. 2014, section 3). Embeddings: standard normal, so that layers
+    above see inputs of variance 1; with variance 1 / size where another module shares the table,
+    which then serves as an output layer too. Norms: scale 1. Biases: 0, but 1 for the forget gate
+    of an LSTM (Gers et al. 2000, section 3; Jozefowicz et al. 2015, section 5). Lone matrices: as
+    linear layers; lone vectors: as a row of one.
     """
     shared = _shared(model)
     done: set[int] = set()
@@ -27,9 +27,12 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
         if isinstance(module, nn.RNNBase):
             _recurrent(module, generator)
         elif isinstance(module, nn.Linear):
-            nn.init.xavier_uniform_(module.weight, generator=generator)
+            for part in module.weight.chunk(getattr(module, "parts", 1)):
+                nn.init.xavier_uniform_(part, generator=generator)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.LayerNorm | nn.RMSNorm):
+            module.reset_parameters()
         elif isinstance(module, nn.Embedding):
             tied = id(module.weight) in shared
             std = module.embedding_dim**-0.5 if tied else 1.0

@@ -39,3 +39,11 @@ class Embedding(nn.Embedding):
     def forward(self, ids: Tensor) -> Tensor:
         """Look `ids` up; by index_select, whose gradient is quicker on CPU than torch's own."""
         return self.weight.index_select(0, ids.reshape(-1)).view(*ids.shape, self.weight.shape[1])
+
+
+class StackedLinear(nn.Linear):
+    """`parts` linear layers of one input as one product; their outputs stand side by side."""
+
+    def __init__(self, inputs: int, outputs: int, parts: int, *, bias: bool = True) -> None:
+        super().__init__(inputs, outputs * parts, bias=bias)
+        self.parts = parts

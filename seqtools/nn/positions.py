@@ -88,7 +88,7 @@ class AttentionPositions(nn.Module):
     has_vectors = False
     shared = True  # one object serves all layers
 
-    def __init__(self, heads: int, head_size: int, *, causal: bool) -> None:
+    def __init__(self, heads: int = 1, head_size: int = 1, *, causal: bool = False) -> None:
         super().__init__()
         self.heads = heads
 
@@ -169,7 +169,7 @@ class T5Positions(AttentionPositions):
         """Give the numbers of the buckets."""
         places = _clipped(_offsets(queries, keys), FARTHEST_BUCKET)
         by_offset = self.table.index_select(1, self.buckets)  # (H, offsets)
-        bias = by_offset.index_select(1, places.flatten()).view(-1, *places.shape)
+        bias = by_offset.index_select(1, places.flatten()).view(self.heads, *places.shape)
         return bias.movedim(0, -3)
 
 

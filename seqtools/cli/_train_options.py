@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ import click
 from seqtools.cli._options import (
     NON_NEGATIVE,
     POSITIVE,
-    PROBABILITY,
     FiniteFloat,
     Option,
     collect,
@@ -22,6 +20,7 @@ from seqtools.cli._options import (
     seed_option,
     version_option,
 )
+from seqtools.cli._train_models import SHARE, ModelOptions, need
 from seqtools.errors import ConfigError, FormatError
 from seqtools.streams.compression import packer
 from seqtools.streams.files import STDIN, check_inputs
@@ -31,9 +30,7 @@ if TYPE_CHECKING:
     from seqtools.batching.stream import Header
     from seqtools.training.loop import Settings
 
-ATTENTIONS = (
-    "none", "dot", "scaled-dot", "general", "additive", "concat", "tanh-sum", "location",
-)  # fmt: skip
+SCHEDULES = ("constant", "linear", "step", "cosine", "inverse-sqrt")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
@@ -57,31 +54,24 @@ class DurationType(click.ParamType[float]):
         return seconds
 
 
-@dataclass(frozen=True, slots=True)
-class ModelOptions:
-    """The model. None: not given, the default is the model's own, or it has no such part.
+class PairType(click.ParamType[tuple[float, float]]):
+    """Two shares with a comma between them."""
 
-    `nonlinearity` is of the plain rnn; from `attention` on all are of sequence-to-sequence models.
-    """
+    name = "B1,B2"
 
-    layers: int
-    hidden: int
-    embedding: int | None
-    dropout: float
-    tied: bool
-    nonlinearity: str | None = None
-    bidirectional: bool = False
-    merge: str | None = None
-    attention: str | None = None
-    max_source: int | None = None
-    wiring: str | None = None
-    input_feeding: bool = False
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """What the help shows."""
+        return self.name
 
-    def of_seq2seq_alone(self) -> list[str]:
-        """The options that were given and mean nothing where there is no source."""
-        names = [field.name for field in dataclasses.fields(self)]
-        later = names[names.index("bidirectional") :]
-        return [f"--{name.replace('_', '-')}" for name in later if getattr(self, name)]
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, float]:
+        """Parse and check."""
+        parts = str(value).split(",")
+        if len(parts) != 2:
+            self.fail(f"{value!r} is not two numbers, such as 0.9,0.98", param, ctx)
+        first, second = (SHARE.convert(part, param, ctx) for part in parts)
+        return first, second
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +87,10 @@ class OptimOptions:
     step_size: int | None
     gamma: float | None
     weight_decay: float | None
+    betas: tuple[float, float] | None
+    eps: float | None
     clip: float
     label_smoothing: float
-    teacher_forcing: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,58 +115,21 @@ class RunOptions:
         return self.files or (STDIN,)
 
 
-_MODEL: tuple[Option, ...] = (
-    click.option("--layers", type=POSITIVE, default=1, show_default=True, help="Layers."),
-    click.option(
-        "--hidden", type=POSITIVE, default=256, show_default=True, help="Width of the layers."
-    ),
-    click.option("--embedding", type=POSITIVE, help="Width of the embeddings; default: hidden."),
-    click.option(
-        "--dropout", type=FiniteFloat(0, 1, high_open=True), default=0.0, show_default=True,
-        help="Share of units dropped in training.",
-    ),
-    click.option("--tied", is_flag=True, help="Output layer and embeddings share their weights."),
-    click.option("--bidirectional", is_flag=True, help="seq2seq: the encoder reads both ways."),
-    click.option(
-        "--merge", type=click.Choice(["concat", "sum", "mean"]),
-        help="With --bidirectional: how both ways are joined; default: concat.",
-    ),
-    click.option(
-        "--attention", type=click.Choice(ATTENTIONS),
-        help="seq2seq: how source positions are scored; default: additive.",
-    ),
-    click.option(
-        "--max-source", type=POSITIVE, help="With --attention location: the longest source."
-    ),
-    click.option(
-        "--wiring", type=click.Choice(["bahdanau", "luong"]),
-        help="seq2seq: attend before the cell or after it; default: bahdanau.",
-    ),
-    click.option(
-        "--input-feeding", is_flag=True, help="With --wiring luong: feed what was attended to."
-    ),
-)  # fmt: skip
-
-nonlinearity_option = click.option(
-    "--nonlinearity", type=click.Choice(["tanh", "relu"]), default="tanh", show_default=True,
-    help="What follows the sum in a cell.",
-)  # fmt: skip
-
 _OPTIM: tuple[Option, ...] = (
     click.option(
         "--optimizer", type=click.Choice(["adamw", "sgd"]), default="adamw", show_default=True,
         help="AdamW, or gradient descent with momentum.",
     ),
     click.option(
-        "--momentum", type=FiniteFloat(0, 1, high_open=True), help="Of sgd; default: 0.9."
+        "--momentum", type=SHARE, help="Of sgd; default: 0.9."
     ),
     click.option(
         "--lr", type=FiniteFloat(0, low_open=True),
         help="Learning rate; default: 0.001, for sgd 0.1.",
     ),
     click.option(
-        "--schedule", type=click.Choice(["constant", "step", "cosine", "inverse-sqrt"]),
-        default="constant", show_default=True, help="How the learning rate changes.",
+        "--schedule", type=click.Choice(SCHEDULES), default="constant",
+        show_default=True, help="How the learning rate changes.",
     ),
     click.option(
         "--warmup", type=NON_NEGATIVE, default=0, show_default=True,
@@ -183,7 +137,7 @@ _OPTIM: tuple[Option, ...] = (
     ),
     click.option(
         "--schedule-steps", type=POSITIVE,
-        help="With cosine: where it ends; default: with the run, by steps or --max-time.",
+        help="With linear and cosine: where they end; default: with the run (steps, --max-time).",
     ),
     click.option(
         "--step-size", type=POSITIVE, help="With step: steps between decays; default: 1000."
@@ -197,16 +151,20 @@ _OPTIM: tuple[Option, ...] = (
         help="Not of biases and norms; default: 0.01, for sgd 0.",
     ),
     click.option(
+        "--betas", type=PairType(),
+        help="Of adamw: how slowly its two running means move; default: 0.9,0.999.",
+    ),
+    click.option(
+        "--eps", type=FiniteFloat(0, low_open=True),
+        help="Of adamw: added to what it divides by; default: 1e-8.",
+    ),
+    click.option(
         "--clip", type=FiniteFloat(0), default=1.0, show_default=True,
         help="Largest norm of all gradients together; 0: no clipping.",
     ),
     click.option(
-        "--label-smoothing", type=FiniteFloat(0, 1, high_open=True), default=0.0,
-        show_default=True, help="Share of the target's probability that all tokens get.",
-    ),
-    click.option(
-        "--teacher-forcing", type=PROBABILITY,
-        help="seq2seq: how often a step is fed the true token, not the model's; default: 1.",
+        "--label-smoothing", type=SHARE, default=0.0, show_default=True,
+        help="Share of the target's probability that all tokens get.",
     ),
 )  # fmt: skip
 
@@ -244,7 +202,6 @@ _RUN: tuple[Option, ...] = (
 )  # fmt: skip
 
 
-model_options = collect(ModelOptions, "model", _MODEL)
 optim_options = collect(OptimOptions, "optim", _OPTIM)
 run_options = collect(RunOptions, "run", _RUN)
 
@@ -255,28 +212,17 @@ def check_options(model: ModelOptions, optim: OptimOptions, run: RunOptions) -> 
     Raises:
         click.UsageError: one needs another.
     """
-    sgd, cosine, step = (
-        optim.optimizer == "sgd",
-        optim.schedule == "cosine",
-        optim.schedule == "step",
-    )
-    location, attends = model.attention == "location", model.attention != "none"
-    needs: list[tuple[str, object, str, object]] = [
-        ("--merge", model.merge, "--bidirectional", model.bidirectional),
-        ("--attention location", location, "--max-source N", model.max_source),
-        ("--max-source", model.max_source, "--attention location", location),
-        ("--wiring", model.wiring, "an attention", attends),
-        ("--input-feeding", model.input_feeding, "--wiring luong", model.wiring == "luong"),
-        ("--momentum", optim.momentum, "--optimizer sgd", sgd),
-        ("--schedule-steps", optim.schedule_steps, "--schedule cosine", cosine),
-        ("--step-size", optim.step_size, "--schedule step", step),
-        ("--gamma", optim.gamma, "--schedule step", step),
-        ("--valid-every", run.valid_every, "--valid FILE", run.valid),
-        ("--patience", run.patience, "--valid FILE", run.valid),
-    ]
-    for name, given, other, there in needs:
-        if given and not there:
-            raise click.UsageError(f"{name} needs {other}.")
+    model.check()
+    sgd, step = optim.optimizer == "sgd", optim.schedule == "step"
+    ends = optim.schedule in ("linear", "cosine")
+    need("--momentum", optim.momentum, "--optimizer sgd", sgd)
+    need("--betas", _typed("betas"), "--optimizer adamw", not sgd)
+    need("--eps", _typed("eps"), "--optimizer adamw", not sgd)
+    need("--schedule-steps", optim.schedule_steps, "--schedule linear or cosine", ends)
+    need("--step-size", optim.step_size, "--schedule step", step)
+    need("--gamma", optim.gamma, "--schedule step", step)
+    need("--valid-every", run.valid_every, "--valid FILE", run.valid)
+    need("--patience", run.patience, "--valid FILE", run.valid)
     if run.output_file == STDIN:
         raise click.UsageError("-o needs a file; standard output is for the metric records.")
     if packer(run.output_file) is not None:
@@ -289,7 +235,13 @@ def check_options(model: ModelOptions, optim: OptimOptions, run: RunOptions) -> 
         FileOutput(run.output_file).discard()
 
 
-def check_stream(kind: str, header: Header, model: ModelOptions, optim: OptimOptions) -> None:
+def _typed(name: str) -> bool:
+    """Whether the user, and no preset, gave this option."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def check_stream(kind: str, header: Header, model: ModelOptions) -> None:
     """See that the stream and the options suit each other.
 
     Raises:
@@ -302,8 +254,6 @@ def check_stream(kind: str, header: Header, model: ModelOptions, optim: OptimOpt
     if kind not in architectures(task):
         model_class(kind, task)  # says which do
     given = model.of_seq2seq_alone()
-    if optim.teacher_forcing is not None:
-        given.append("--teacher-forcing")
     if task != "seq2seq" and given:
         raise ConfigError(f"{', '.join(given)}: only for seq2seq, but the batches are for {task}")
     for name, vocabulary in header.vocabularies.items():
@@ -311,14 +261,9 @@ def check_stream(kind: str, header: Header, model: ModelOptions, optim: OptimOpt
             raise FormatError(f'the vocabulary "{name}" has nothing but special entries')
 
 
-def make_config(model: ModelOptions, optim: OptimOptions) -> dict[str, Any]:
+def make_config(model: ModelOptions, optim: OptimOptions, header: Header) -> dict[str, Any]:
     """The options of the model that were given, by the names that models know."""
-    options = dataclasses.asdict(model)
-    options["label_smoothing"] = optim.label_smoothing
-    options["teacher_forcing"] = optim.teacher_forcing
-    return {
-        name: value for name, value in options.items() if value is not None and value is not False
-    }
+    return model.config(header) | {"label_smoothing": optim.label_smoothing}
 
 
 def make_settings(optim: OptimOptions, run: RunOptions, precision: str, steps: int) -> Settings:
@@ -340,6 +285,8 @@ def make_settings(optim: OptimOptions, run: RunOptions, precision: str, steps: i
         lr=optim.lr or (0.1 if sgd else 1e-3),
         momentum=0.9 if optim.momentum is None else optim.momentum,
         weight_decay=(0.0 if sgd else 0.01) if optim.weight_decay is None else optim.weight_decay,
+        betas=optim.betas or (0.9, 0.999),
+        eps=optim.eps or 1e-8,
         clip=optim.clip or None,
         schedule=schedule,
         precision=precision,

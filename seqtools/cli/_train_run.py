@@ -142,6 +142,13 @@ class Runner:
             show_table(f"{saved.architecture} for {saved.task}", rows)
 
 
+def limits(config: Any, task: str) -> dict[str, int]:
+    """The longest that columns of a batch may be for a model of this configuration, by name."""
+    source, inputs = getattr(config, "max_source", None), getattr(config, "max_positions", None)
+    found = {"inputs": inputs, "source": source or (inputs if task == "seq2seq" else None)}
+    return {column: limit for column, limit in found.items() if limit is not None}
+
+
 def show_table(title: str, rows: Sequence[tuple[str, tuple[int, ...], int]]) -> None:
     """The parameters of a model on stderr: names, shapes, how many."""
     cells = [(name, " x ".join(map(str, shape)), f"{count:,}") for name, shape, count in rows]

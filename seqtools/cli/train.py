@@ -5,16 +5,21 @@ from __future__ import annotations
 from seqtools.cli import _run
 from seqtools.cli._device import Compute, compute_options, start_torch
 from seqtools.cli._options import example, group
-from seqtools.cli._train_options import (
+from seqtools.cli._train_models import (
     ModelOptions,
+    RecurrentOptions,
+    TransformerOptions,
+    nonlinearity_option,
+    recurrent_options,
+    transformer_options,
+)
+from seqtools.cli._train_options import (
     OptimOptions,
     RunOptions,
     check_options,
     check_stream,
     make_config,
     make_settings,
-    model_options,
-    nonlinearity_option,
     optim_options,
     run_options,
 )
@@ -32,34 +37,46 @@ def cli() -> None:
 
 
 @cli.command(epilog=_EXAMPLE.replace("{}", "rnn"))
-@model_options
+@recurrent_options
 @nonlinearity_option
 @optim_options
 @compute_options
 @run_options
-def rnn(model: ModelOptions, optim: OptimOptions, run: RunOptions, compute: Compute) -> None:
+def rnn(model: RecurrentOptions, optim: OptimOptions, run: RunOptions, compute: Compute) -> None:
     """Plain recurrent network (Elman), for lm and seq2seq."""
     _train("rnn", model, optim, run, compute)
 
 
 @cli.command(epilog=_EXAMPLE.replace("{}", "lstm"))
-@model_options
+@recurrent_options
 @optim_options
 @compute_options
 @run_options
-def lstm(model: ModelOptions, optim: OptimOptions, run: RunOptions, compute: Compute) -> None:
+def lstm(model: RecurrentOptions, optim: OptimOptions, run: RunOptions, compute: Compute) -> None:
     """Long short-term memory, for lm and seq2seq."""
     _train("lstm", model, optim, run, compute)
 
 
 @cli.command(epilog=_EXAMPLE.replace("{}", "gru"))
-@model_options
+@recurrent_options
 @optim_options
 @compute_options
 @run_options
-def gru(model: ModelOptions, optim: OptimOptions, run: RunOptions, compute: Compute) -> None:
+def gru(model: RecurrentOptions, optim: OptimOptions, run: RunOptions, compute: Compute) -> None:
     """Gated recurrent units, for lm and seq2seq."""
     _train("gru", model, optim, run, compute)
+
+
+@cli.command(epilog=_EXAMPLE.replace("{}", "transformer"))
+@transformer_options
+@optim_options
+@compute_options
+@run_options
+def transformer(
+    model: TransformerOptions, optim: OptimOptions, run: RunOptions, compute: Compute
+) -> None:
+    """Transformer: a GPT for lm, an encoder-decoder for seq2seq, a BERT for mlm."""
+    _train("transformer", model, optim, run, compute)
 
 
 def _train(
@@ -70,7 +87,7 @@ def _train(
 
     batches = Batches(run.inputs, epochs=run.epochs, seed=run.seed)
     header = batches.header
-    check_stream(kind, header, model, optim)
+    check_stream(kind, header, model)
     valid = Batches([run.valid]) if run.valid else None
     if valid is not None and run.valid is not None:
         check_same_task(header, valid.header, run.valid)
@@ -79,12 +96,12 @@ def _train(
 
     import torch
 
-    from seqtools.cli._train_run import Runner
+    from seqtools.cli._train_run import Runner, limits
     from seqtools.models.store import SavedModel, build_model, model_config
 
     seed = run.seed % 2**64  # more than torch's generators take
     torch.manual_seed(seed)  # of dropout; the first weights have their own
-    options = make_config(model, optim)
+    options = make_config(model, optim, header)
     network = build_model(kind, header.task, options, header.vocabularies, seed=seed)
     saved = SavedModel(
         model=network.to(device),
@@ -96,19 +113,13 @@ def _train(
         training={"unknown_share": header.options.get("unknown_share", {})},
     )
     settings = make_settings(optim, run, compute.precision, steps)
-    tests = valid.validation(device) if valid else []
+    longest = limits(network.config, header.task)
+    # Training would come to them only after an epoch, and then be lost.
+    tests = valid.validation(device, longest=longest) if valid else []
     if valid and not tests:
         raise FormatError(f"{run.valid}: no batch has a target to validate on")
-    # Training would come this far only after an epoch, and then be lost.
-    longest = max(
-        (int(b.source_lengths.max()) for b in tests if b.source_lengths is not None), default=0
-    )
-    if model.max_source is not None and longest > model.max_source:
-        raise FormatError(
-            f"{run.valid}: a source of {longest} positions is above --max-source {model.max_source}"
-        )
     runner = Runner(saved, run.output_file, settings, steps=steps, quiet=run.quiet)
-    runner.run(batches.tensors(device), tests)
+    runner.run(batches.tensors(device, longest=longest), tests)
 
 
 def main() -> None:

@@ -14,6 +14,9 @@ _MODELS = {
     ("rnn", "seq2seq"): "seqtools.models.recurrent_seq2seq:RecurrentSeq2Seq",
     ("lstm", "seq2seq"): "seqtools.models.recurrent_seq2seq:RecurrentSeq2Seq",
     ("gru", "seq2seq"): "seqtools.models.recurrent_seq2seq:RecurrentSeq2Seq",
+    ("transformer", "lm"): "seqtools.models.transformer_lm:TransformerLm",
+    ("transformer", "seq2seq"): "seqtools.models.transformer_seq2seq:TransformerSeq2Seq",
+    ("transformer", "mlm"): "seqtools.models.transformer_mlm:TransformerMlm",
 }
 
 
@@ -33,5 +36,6 @@ def model_class(architecture: str, task: str) -> Any:
         if not serving:
             tasks = ", ".join(dict.fromkeys(task for _, task in _MODELS))
             raise ConfigError(f"no model serves the task {task!r}; there are models for {tasks}")
-        raise ConfigError(f"{architecture} does not serve {task}; {', '.join(serving)} do")
+        names = ", ".join(serving)
+        raise ConfigError(f"{architecture} does not serve {task}: choose from {names}")
     return lazy.load(reference)

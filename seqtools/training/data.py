@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import stat
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from seqtools.models.protocols import TensorBatch
 
+NO_LIMIT: Mapping[str, int] = MappingProxyType({})
 _COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
 
 
@@ -56,7 +58,7 @@ class Batches:
         self, files: Sequence[str] = (STDIN,), *, epochs: int | None = None, seed: int = 0
     ) -> None:
         self._file = _Again(files[0]) if len(files) == 1 else None
-        name = "<stdin>" if files[0] == STDIN else files[0]
+        name = self._name = ", ".join("<stdin>" if file == STDIN else file for file in files)
         self._reader = Reader(_lines(files), name)
         self._seed = seed
         self.header = self._reader.header
@@ -80,13 +82,23 @@ class Batches:
         stream = iter(self._reader)
         self._stream = chain(list(islice(stream, 1)), stream)  # the first one is checked now
 
-    def tensors(self, device: torch.device | str) -> Iterator[tuple[int, TensorBatch | None]]:
+    def tensors(
+        self, device: torch.device | str, *, longest: Mapping[str, int] = NO_LIMIT
+    ) -> Iterator[tuple[int, TensorBatch | None]]:
         """Give each batch on `device` with its epoch, from 1; None for one without any target.
 
-        Rows are padded on the right, whatever the stream has.
+        Rows are padded on the right, whatever the stream has. `longest` limits columns by name, as
+        the model does; FormatError where a batch is wider.
         """
         left = self.header.options.get("pad_side") == "left"
         for batch in self._batches():
+            for column, limit in longest.items():
+                width = getattr(batch, column).shape[1]
+                if width > limit:
+                    raise FormatError(
+                        f'{self._name}: batch {batch.index} of epoch {batch.epoch}: "{column}" has '
+                        f"{width} positions, but the model takes {limit}"
+                    )
             if batch.target_count:
                 yield batch.epoch, to_tensors(batch, device, left=left)
             else:
@@ -118,9 +130,12 @@ class Batches:
                 batch.epoch = epoch
                 yield batch
 
-    def validation(self, device: torch.device | str) -> list[TensorBatch]:
+    def validation(
+        self, device: torch.device | str, *, longest: Mapping[str, int] = NO_LIMIT
+    ) -> list[TensorBatch]:
         """Give all batches with targets as a list, to be evaluated over and over."""
-        return [batch for _, batch in self.tensors(device) if batch is not None]
+        found = self.tensors(device, longest=longest)
+        return [batch for _, batch in found if batch is not None]
 
 
 def to_tensors(batch: Batch, device: torch.device | str, *, left: bool = False) -> TensorBatch:

@@ -46,6 +46,8 @@ class Settings:
         lr: base learning rate; `schedule` scales it.
         momentum: of SGD alone.
         weight_decay: see `seqtools.training.optim`.
+        betas: of AdamW alone, as `eps` is.
+        eps: see `seqtools.training.optim`.
         clip: largest global norm of the gradients, None for no clipping.
         precision: one of `PRECISIONS`; bf16 is torch's autocast.
         valid_every: steps between validations, besides those at the ends of epochs and of the run.
@@ -61,6 +63,8 @@ class Settings:
     lr: float = 1e-3
     momentum: float = 0.9
     weight_decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
     clip: float | None = 1.0
     schedule: Schedule = field(default_factory=Schedule)
     precision: str = "float32"
@@ -304,7 +308,9 @@ def _make_optimizer(model: nn.Module, settings: Settings) -> Optimizer:
     trained = [p for p in model.parameters() if p.requires_grad]
     if settings.optimizer == "sgd":
         return SGD(trained, momentum=settings.momentum, weight_decay=settings.weight_decay)
-    return AdamW(trained, weight_decay=settings.weight_decay)
+    return AdamW(
+        trained, betas=settings.betas, eps=settings.eps, weight_decay=settings.weight_decay
+    )
 
 
 def _autocast(device: torch.device, precision: str) -> torch.autocast:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from seqtools.errors import ConfigError
 from seqtools.lazy import unknown
 
-KINDS = ("constant", "step", "cosine", "inverse-sqrt")
+KINDS = ("constant", "linear", "step", "cosine", "inverse-sqrt")
 
 
 def ramp(step: int, warmup: int) -> float:
@@ -23,6 +23,11 @@ def ramp(step: int, warmup: int) -> float:
 def staircase(step: int, *, size: int, gamma: float, warmup: int = 0) -> float:
     """Gamma to the number of whole stretches of `size` steps since the warm-up."""
     return float(gamma ** (max(0, step - 1 - warmup) // size))
+
+
+def linear(progress: float) -> float:
+    """A straight line from 1 at progress 0 to 0 at progress 1 (Devlin et al. 2019, section A.2)."""
+    return 1.0 - min(1.0, max(0.0, progress))
 
 
 def cosine(progress: float) -> float:
@@ -43,8 +48,8 @@ class Schedule:
     Attributes:
         kind: one of `KINDS`.
         warmup: steps of linear warm-up.
-        steps: where the cosine reaches zero, in steps; None when only time ends it.
-        seconds: where the cosine reaches zero, in seconds; whichever comes first counts.
+        steps: where `linear` and `cosine` reach zero, in steps; None when only time ends them.
+        seconds: where they reach zero, in seconds; whichever comes first counts.
         step_size: steps between two decays of `step`.
         gamma: factor of each decay of `step`.
 
@@ -67,6 +72,8 @@ class Schedule:
         rise = ramp(step, self.warmup)
         if self.kind == "step":
             return rise * staircase(step, size=self.step_size, gamma=self.gamma, warmup=self.warmup)
+        if self.kind == "linear":
+            return rise * linear(self._progress(step, seconds))
         if self.kind == "cosine":
             return rise * cosine(self._progress(step, seconds))
         if self.kind == "inverse-sqrt":
@@ -74,7 +81,7 @@ class Schedule:
         return rise
 
     def _progress(self, step: int, seconds: float) -> float:
-        """How far the cosine is, from 0 to 1; 0 during warm-up unless time says otherwise."""
+        """How far the way down is, from 0 to 1; 0 during warm-up unless time says otherwise."""
         parts = [0.0]
         if self.steps is not None:
             parts.append((step - 1 - self.warmup) / max(1, self.steps - self.warmup))

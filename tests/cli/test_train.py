@@ -244,6 +244,21 @@ USAGE = {
     "nothing to wire": ["gru", "--attention", "none", "--wiring", "luong", "-o", "m"],
     "momentum of adam": ["gru", "--momentum", "0.9", "-o", "m"],
     "steps of no cosine": ["gru", "--schedule-steps", "9", "-o", "m"],
+    "betas of sgd": ["gru", "--optimizer", "sgd", "--betas", "0.9,0.98", "-o", "m"],
+    "eps of sgd": ["gru", "--optimizer", "sgd", "--eps", "1e-6", "-o", "m"],
+    "an end of positions without one": [
+        "transformer",
+        "--position",
+        "rotary",
+        "--max-positions",
+        "9",
+        "-o",
+        "m",
+    ],
+    "an embedding of a Transformer": ["transformer", "--embedding", "9", "-o", "m"],
+    "an unknown preset": ["transformer", "--preset", "vaswani-bass", "-o", "m"],
+    "a decoder of a language model": ["transformer", "--decoder-layers", "2", "-o", "m"],
+    "source and target of a language model": ["transformer", "--share-embeddings", "-o", "m"],
     "gamma of no staircase": ["gru", "--gamma", "0.5", "-o", "m"],
     "patience with nothing": ["gru", "--patience", "3", "-o", "m"],
     "nan": ["gru", "--lr", "nan", "-o", "m"],
@@ -432,5 +447,6 @@ def test_a_validation_source_beyond_location_attention_is_found_before_training(
     options = ["gru", *TINY, "--attention", "location", "--max-source", "3", "--valid", str(valid)]
     done = run("seq-train", *options, "-o", str(tmp_path / "m"), stdin=seq2seq_stream())
     assert done.status == 1
-    assert done.stderr.endswith("valid: a source of 5 positions is above --max-source 3\n")
+    reason = 'valid: batch 1 of epoch 1: "source" has 5 positions, but the model takes 3\n'
+    assert done.stderr.endswith(reason)
     assert not (tmp_path / "m").exists()

@@ -1,16 +1,22 @@
 """Commands name the library's choices again, as they must not load it: here they are compared."""
 
+import dataclasses
+from typing import Any
+
 import click
 import pytest
 
 from seqtools.batching.corpus import TRUNCATIONS
+from seqtools.batching.stream import Header
 from seqtools.batching.tasks import SAMPLINGS
 from seqtools.cli import batch, train
+from seqtools.cli._train_models import PRESETS, TransformerOptions
 from seqtools.models.recurrent_seq2seq import WIRINGS
 from seqtools.nn.attention import SCORES
+from seqtools.nn.positions import POSITIONS
 from seqtools.nn.recurrent import MERGES, NONLINEARITIES
 from seqtools.training.loop import OPTIMIZERS, PRECISIONS
-from seqtools.training.schedules import KINDS
+from seqtools.training.schedules import KINDS, Schedule
 
 
 def choices(command: click.Command, name: str) -> set[str]:
@@ -19,17 +25,86 @@ def choices(command: click.Command, name: str) -> set[str]:
     return set(kind.choices)
 
 
+def check_optimisation(command: click.Command) -> None:
+    assert choices(command, "optimizer") == set(OPTIMIZERS)
+    assert choices(command, "schedule") == set(KINDS)
+    assert choices(command, "precision") == set(PRECISIONS)
+
+
 @pytest.mark.parametrize("architecture", ["rnn", "lstm", "gru"])
 def test_choices_of_training_are_the_librarys(architecture: str) -> None:
     command = train.cli.commands[architecture]
     assert choices(command, "attention") == {"none", *SCORES}
     assert choices(command, "wiring") == set(WIRINGS)
     assert choices(command, "merge") == set(MERGES)
-    assert choices(command, "optimizer") == set(OPTIMIZERS)
-    assert choices(command, "schedule") == set(KINDS)
-    assert choices(command, "precision") == set(PRECISIONS)
+    check_optimisation(command)
     if architecture == "rnn":
         assert choices(command, "nonlinearity") == set(NONLINEARITIES)
+
+
+def test_choices_of_transformers_are_the_librarys() -> None:
+    command = train.cli.commands["transformer"]
+    assert choices(command, "position") == set(POSITIONS)
+    check_optimisation(command)
+
+
+def parse(*arguments: str) -> dict[str, Any]:
+    command = train.cli.commands["transformer"]
+    return command.make_context("transformer", [*arguments, "-o", "m"]).params
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_is_its_options_typed_out(name: str) -> None:
+    typed = []
+    for option, value in PRESETS[name].options.items():
+        flag = f"--{option.replace('_', '-')}"
+        typed += [flag] if value is True else [flag, str(value)]
+    assert parse("--preset", name) == parse(*typed)
+
+
+def test_an_option_given_wins_over_the_preset_wherever_it_stands() -> None:
+    before = parse("--hidden", "64", "--no-tied", "--clip", "1", "--preset", "vaswani-base")
+    after = parse("--preset", "vaswani-base", "--clip", "1", "--no-tied", "--hidden", "64")
+    assert before == after
+    assert (before["hidden"], before["tied"], before["clip"]) == (64, False, 1.0)
+    assert (before["layers"], before["betas"]) == (6, (0.9, 0.98))
+
+
+def test_the_rate_of_vaswani_et_al() -> None:
+    """Section 5.3, equation 3: lrate = d^-0.5 min(step^-0.5, step warmup^-1.5)."""
+    found = parse("--preset", "vaswani-base")
+    schedule = Schedule(found["schedule"], warmup=found["warmup"])
+    for step in (1, 2000, 4000, 100_000):
+        rate = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
+        assert found["lr"] * schedule.factor(step) == pytest.approx(rate)
+
+
+@pytest.mark.parametrize("betas", ["0.9", "0.9,1", "0.9,x", "0.9,0.98,0.1", "-0.1,0.9"])
+def test_betas_that_are_none(betas: str) -> None:
+    with pytest.raises(click.BadParameter):
+        parse("--betas", betas)
+
+
+def header(task: str, **options: Any) -> Header:
+    return Header(task, {}, [1], None, options)
+
+
+def config(*arguments: str, head: Header) -> dict[str, Any]:
+    names = [field.name for field in dataclasses.fields(TransformerOptions)]
+    params = parse(*arguments)
+    return TransformerOptions(**{name: params[name] for name in names}).config(head)
+
+
+def test_learned_positions_reach_as_far_as_the_batches() -> None:
+    assert config(head=header("lm", steps=64)) == {"max_positions": 64}
+    assert config(head=header("lm", steps=64, pad_to=80)) == {"max_positions": 80}
+    assert config(head=header("mlm", max_length=100)) == {"max_positions": 100}
+    assert config(head=header("mlm")) == {"max_positions": 512}
+    assert config("--max-positions", "7", head=header("lm", steps=64)) == {"max_positions": 7}
+    assert config(head=header("seq2seq", max_length=100)) == {}
+    learned = config("--position", "learned", head=header("seq2seq", max_length=100))
+    assert learned == {"position": "learned", "max_positions": 100}
+    assert config("--position", "rotary", head=header("lm", steps=64)) == {"position": "rotary"}
 
 
 def test_choices_of_batching_are_the_librarys() -> None:

@@ -301,6 +301,24 @@ def test_adamw_learns_the_table_of_a_cycle():
     assert evaluate(model, [make_batch([0, 1, 2, 3, 0])]).perplexity < 1.05
 
 
+def test_adamw_gets_its_constants():
+    """With eps E a first step on a gradient g moves a weight by lr · |g| / (|g| + E)."""
+    model = Bigram()
+    chosen = Settings(lr=0.1, weight_decay=0.0, clip=None, betas=(0.5, 0.8), eps=0.75)
+    list(Training(model, in_epochs([make_batch([0, 1])] * 2), chosen))
+    weights = [0.0] * 4
+    means, squares = [0.0] * 4, [0.0] * 4
+    for step in (1, 2):
+        powers = [math.exp(w) for w in weights]
+        for i in range(4):
+            gradient = powers[i] / sum(powers) - (i == 1)
+            means[i] = 0.5 * means[i] + 0.5 * gradient
+            squares[i] = 0.8 * squares[i] + 0.2 * gradient**2
+            root = math.sqrt(squares[i] / (1 - 0.8**step))
+            weights[i] -= 0.1 * means[i] / (1 - 0.5**step) / (root + 0.75)
+    assert model.table[0].tolist() == pytest.approx(weights, rel=1e-5)
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_evaluation_puts_the_mode_back_and_leaves_no_gradient(training):
     model = Bigram().train(training)

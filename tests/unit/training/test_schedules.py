@@ -3,7 +3,7 @@ import math
 import pytest
 
 from seqtools.errors import ConfigError
-from seqtools.training.schedules import Schedule, cosine, inverse_sqrt, ramp, staircase
+from seqtools.training.schedules import Schedule, cosine, inverse_sqrt, linear, ramp, staircase
 
 
 def test_ramp_reaches_one_at_the_last_warmup_step():
@@ -26,6 +26,24 @@ def test_staircase_counts_from_the_end_of_warmup():
 )
 def test_cosine(progress, factor):
     assert cosine(progress) == pytest.approx(factor, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("progress", "factor"), [(0, 1), (0.25, 0.75), (1, 0), (1.7, 0), (-0.2, 1)]
+)
+def test_linear(progress, factor):
+    assert linear(progress) == factor
+
+
+def test_linear_over_steps_starts_after_warmup_and_never_wastes_a_step():
+    schedule = Schedule("linear", warmup=2, steps=6)
+    factors = [schedule.factor(step) for step in range(1, 8)]
+    assert factors == pytest.approx([0.5, 1, 1, 0.75, 0.5, 0.25, 0])
+
+
+def test_linear_takes_whichever_end_is_nearer():
+    schedule = Schedule("linear", steps=4, seconds=10.0)
+    assert schedule.factor(3, 0.0) == schedule.factor(2, 5.0) == 0.5
 
 
 def test_inverse_sqrt():

@@ -1,0 +1,90 @@
+"""Keys and values of what a decoder was fed, as a value that grows by one input a step.
+
+Shapes: B rows, H heads, D size of a head, C columns. Column c holds the input at position c of its
+row; rows may have been fed different numbers of inputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+_ROOM = 16  # columns that new tensors have to spare
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Of one layer: `keys` and `values` (B, H, capacity, D), of which `columns` are in use.
+
+    Appending writes behind the columns in use where nobody has done so yet, so what was a cache
+    before stays as it was; where somebody has, it copies. So a cache is a value, and a search that
+    only goes ahead copies nothing.
+
+    Attributes:
+        keys: keys, rotated where the position method does that.
+        values: values.
+        columns: how many columns are in use by the longest row.
+        taken: how many columns of these tensors have been written, shared by all upon them.
+    """
+
+    keys: Tensor
+    values: Tensor
+    columns: int
+    taken: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, keys: Tensor, values: Tensor) -> Cache:
+        """Hold the (B, H, C, D) of inputs that were read at once."""
+        columns = keys.shape[2]
+        grown = [_grown(part, columns, None) for part in (keys, values)]
+        return cls(grown[0], grown[1], columns, [columns])
+
+    def select(self, rows: Tensor) -> Cache:
+        """Give the cache whose row i is row `rows[i]` of this one; `rows` (N,)."""
+        grown = [_grown(part, self.columns, rows) for part in (self.keys, self.values)]
+        return Cache(grown[0], grown[1], self.columns, [self.columns])
+
+    def append(self, keys: Tensor, values: Tensor, places: Tensor | None) -> Cache:
+        """Add one input a row, (B, H, 1, D).
+
+        Args:
+            keys: its keys.
+            values: its values.
+            places: the column of each row, (B,); None puts them behind the columns in use.
+        """
+        column = self.columns
+        needed = column + 1 if places is None else max(column, int(places.max()) + 1)
+        old_keys, old_values, taken = self.keys, self.values, self.taken
+        if needed > old_keys.shape[2] or taken[0] != column or places is not None:
+            old_keys, old_values = (_grown(part, column, None) for part in (old_keys, old_values))
+            taken = [column]
+        if places is None:
+            old_keys[:, :, column : column + 1] = keys
+            old_values[:, :, column : column + 1] = values
+        else:
+            rows = torch.arange(len(keys), device=keys.device)
+            for part in (old_keys, old_values):  # shorter rows have nothing there yet: no NaN
+                part[:, :, column:needed] = 0
+            old_keys[rows, :, places] = keys[:, :, 0]
+            old_values[rows, :, places] = values[:, :, 0]
+        taken[0] = needed
+        return Cache(old_keys, old_values, needed, taken)
+
+    @property
+    def used(self) -> tuple[Tensor, Tensor]:
+        """Keys and values of the columns in use, (B, H, C, D)."""
+        return self.keys[:, :, : self.columns], self.values[:, :, : self.columns]
+
+
+def _grown(part: Tensor, columns: int, rows: Tensor | None) -> Tensor:
+    """Copy the first columns of `part`, of all rows or those given, with room behind them."""
+    kept = part[:, :, :columns]
+    count = len(part) if rows is None else len(rows)
+    grown = part.new_empty(count, part.shape[1], columns + _ROOM, part.shape[3])
+    if rows is None:
+        grown[:, :, :columns] = kept
+    elif columns:
+        torch.index_select(kept, 0, rows, out=grown[:, :, :columns])
+    return grown

@@ -19,6 +19,7 @@ from seqtools.errors import ConfigError, FormatError
 from seqtools.ngram.arpa_reading import Reader
 from seqtools.ngram.compiled import frozen, kernel
 from seqtools.ngram.model import Level, Model
+from seqtools.ngram.putting import put_bytes, put_whole
 from seqtools.ngram.words import UNK, Words
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -249,49 +250,59 @@ def _format(
     for row in range(start, len(own)):
         if filled + room > len(out):
             return row, filled, -1
-        child = base + row
-        depth = depths - 1
-        while depth >= 0:
-            first = state[depth, _FIRST]
-            size = state[depth, _SIZE]
-            place = state[depth, _CURSOR] - first
-            while place < size and begins[depth, place + 1] <= child:
-                place += 1
-            child = first + place
-            state[depth, _CURSOR] = child
-            if place >= size:
-                return row, filled, depth
-            if child == state[depth, _BUILT]:
-                break
-            depth -= 1
-        for each in range(depth + 1, depths):
-            cursor = state[each, _CURSOR]
-            word = lefts[each, cursor - state[each, _FIRST]]
-            begin, end = offsets[word], offsets[word + 1]
-            place = (state[each - 1, _PLACE] if each else len(tail)) - (end - begin)
-            for position in range(end - begin):
-                tail[place + position] = utf8[begin + position]
-            tail[place - 1] = 32
-            state[each, _PLACE] = place - 1
-            state[each, _BUILT] = cursor
+        built, leaving = _move(begins, state, base + row)
+        if leaving >= 0:
+            return row, filled, leaving
+        _build(utf8, offsets, lefts, state, tail, built)
         filled = _put_number(probs[row], digits, out, filled)
         out[filled] = 9
-        filled += 1
-        begin, end = offsets[own[row]], offsets[own[row] + 1]
-        for position in range(end - begin):
-            out[filled + position] = utf8[begin + position]
-        filled += end - begin
+        filled = put_bytes(utf8, offsets[own[row]], offsets[own[row] + 1], out, filled + 1)
         if depths:
-            begin = state[depths - 1, _PLACE]
-            for position in range(len(tail) - begin):
-                out[filled + position] = tail[begin + position]
-            filled += len(tail) - begin
+            filled = put_bytes(tail, state[depths - 1, _PLACE], len(tail), out, filled)
         if len(backoffs):
             out[filled] = 9
             filled = _put_number(backoffs[row], digits, out, filled + 1)
         out[filled] = 10
         filled += 1
     return len(own), filled, -1
+
+
+@kernel
+def _move(begins: Array, state: Array, child: int) -> tuple[int, int]:
+    """Move the cursors of the lower levels to the suffixes of a row, as far as `tail` lacks them.
+
+    Returns:
+        From which level on `tail` has to be written, and the level whose window has to move before
+        that; -1 for none.
+    """
+    for depth in range(len(state) - 1, -1, -1):
+        first, size = state[depth, _FIRST], state[depth, _SIZE]
+        place = state[depth, _CURSOR] - first
+        while place < size and begins[depth, place + 1] <= child:
+            place += 1
+        child = first + place
+        state[depth, _CURSOR] = child
+        if place >= size:
+            return depth, depth
+        if child == state[depth, _BUILT]:
+            return depth + 1, -1
+    return 0, -1
+
+
+@kernel
+def _build(
+    utf8: Array, offsets: Array, lefts: Array, state: Array, tail: Array, start: int
+) -> None:
+    """Write the words of the lower levels from `start` on, each before the one below it."""
+    for depth in range(start, len(state)):
+        cursor = state[depth, _CURSOR]
+        word = lefts[depth, cursor - state[depth, _FIRST]]
+        begin, end = offsets[word], offsets[word + 1]
+        place = (state[depth - 1, _PLACE] if depth else len(tail)) - (end - begin)
+        put_bytes(utf8, begin, end, tail, place)
+        tail[place - 1] = 32
+        state[depth, _PLACE] = place - 1
+        state[depth, _BUILT] = cursor
 
 
 @kernel
@@ -311,15 +322,8 @@ def _put_number(value: float, digits: Array, out: Array, at: int) -> int:
     if value < 0:
         out[at] = 45
         at += 1
-    whole, part = scaled // _SCALE, scaled % _SCALE
-    size, rest = 1, whole // _TEN
-    while rest:
-        rest //= _TEN
-        size += 1
-    for position in range(at + size - 1, at - 1, -1):
-        out[position] = _ZERO + whole % _TEN
-        whole //= _TEN
-    at += size
+    at = put_whole(scaled // _SCALE, out, at)
+    part = scaled % _SCALE
     if part == 0:
         return at
     out[at] = 46

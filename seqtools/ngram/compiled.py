@@ -41,6 +41,11 @@ def kernel(function: F) -> F:
     return cast(F, numba.njit(nogil=True)(function))
 
 
+def inlined(function: F) -> F:
+    """Make a function a part of those compiled functions that call it, so that a call is free."""
+    return cast(F, numba.njit(inline="always")(function))
+
+
 def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A read-only view: to numba a read-only array is a type of its own."""
     view = array[:]

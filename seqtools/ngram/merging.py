@@ -15,6 +15,7 @@ import numpy as np
 
 from seqtools.errors import InputError, RecordError, SeqtoolsError
 from seqtools.ngram.compiled import kernel
+from seqtools.ngram.putting import put_bytes, put_whole
 from seqtools.ngram.storage import temporary_folder
 from seqtools.streams.files import WHOLE, Block, Place, chomp, read_blocks, reason
 from seqtools.streams.records import Record, dumps, get, get_tokens, loads, name_of
@@ -367,23 +368,9 @@ def _sift(blocks: Array, cursors: Array, heap: Array, size: int, place: int) -> 
 def _finish(out: Array, state: Array, least: int) -> None:
     """Write the count of the line begun, or drop the line."""
     if state[1] and state[2] >= least:
-        at = state[0] + state[1] - 1
-        for each in range(len(_TAIL)):
-            out[at + each] = _TAIL[each]
-        at += len(_TAIL)
-        digits = 1
-        rest = state[2] // 10
-        while rest:
-            digits += 1
-            rest //= 10
-        rest = state[2]
-        for each in range(digits - 1, -1, -1):
-            out[at + each] = 48 + rest % 10
-            rest //= 10
-        at += digits
-        for each in range(len(_END)):
-            out[at + each] = _END[each]
-        state[0] = at + len(_END)
+        at = put_bytes(_TAIL, 0, len(_TAIL), out, state[0] + state[1] - 1)
+        at = put_whole(state[2], out, at)
+        state[0] = put_bytes(_END, 0, len(_END), out, at)
     state[1] = state[2] = 0
 
 
@@ -427,8 +414,7 @@ def _add_up(
             length = at - start - (len(_TAIL) - 2)
             if state[0] + length + 40 > len(out):
                 return _FULL
-            for each in range(length):
-                out[state[0] + each] = data[start + each]
+            put_bytes(data, start, start + length, out, state[0])
             state[1] = length
         state[2] += count
         cursors[table] = after

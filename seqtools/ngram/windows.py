@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from seqtools.ngram.compiled import kernel
+from seqtools.ngram.compiled import inlined, kernel
+from seqtools.ngram.putting import put_bytes, put_whole
 from seqtools.ngram.words import BOS, EOS
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -213,8 +214,6 @@ def render(
         How many bytes were written; 0 at the end.
     """
     columns = np.zeros(fields.sum(), dtype=np.int64)
-    digits = np.empty(20, dtype=np.uint8)
-    tail = len(offsets) - 2
     place, found = state[0], state[1]
     size = 0
     while place < len(common):
@@ -223,12 +222,7 @@ def render(
             place += 1
             continue
         _columns(keys, place, fields, bits, columns)
-        room = 0
-        for each in range(len(orders)):
-            room += offsets[1] + offsets[tail + 1] - offsets[tail] + 21
-            for column in range(orders[each]):
-                room += offsets[columns[column] + 1] - offsets[columns[column]]
-        if size + room > len(out):
+        if size + _room(columns, orders, offsets) > len(out):
             break
         for each in range(len(orders)):
             if orders[each] <= shared:
@@ -238,37 +232,34 @@ def render(
                 break
             if code == begin or (place == 0 and skip[each]):
                 continue
-            count = counts[found]
+            if counts[found] >= least:
+                size = _put_line(columns, orders[each], counts[found], texts, offsets, out, size)
             found += 1
-            if count < least:
-                continue
-            for position in range(offsets[1]):
-                out[size + position] = texts[position]
-            size += offsets[1]
-            for column in range(orders[each]):
-                first = offsets[columns[column]]
-                length = offsets[columns[column] + 1] - first
-                for position in range(length):
-                    out[size + position] = texts[first + position]
-                size += length
-            size -= 1  # the last comma
-            first = offsets[tail]
-            length = offsets[tail + 1] - first
-            for position in range(length):
-                out[size + position] = texts[first + position]
-            size += length
-            length = 0
-            rest = np.int64(count)
-            while rest or not length:
-                digits[length] = 48 + rest % 10
-                rest //= 10
-                length += 1
-            for position in range(length):
-                out[size + position] = digits[length - 1 - position]
-            size += length
-            out[size] = 125
-            out[size + 1] = 10
-            size += 2
         place += 1
     state[0], state[1] = place, found
     return size
+
+
+@inlined
+def _room(columns: Array, orders: Array, offsets: Array) -> int:
+    """Bytes that the lines of a window have at most."""
+    room: int = len(orders) * (offsets[1] + offsets[-1] - offsets[-2] + 21)
+    for each in range(len(orders)):
+        for column in range(orders[each]):
+            room += offsets[columns[column] + 1] - offsets[columns[column]]
+    return room
+
+
+@inlined
+def _put_line(
+    columns: Array, order: int, count: int, texts: Array, offsets: Array, out: Array, at: int
+) -> int:
+    """Write the line of an n-gram, of the first words of a window; the place after it."""
+    at = put_bytes(texts, offsets[0], offsets[1], out, at)
+    for column in range(order):
+        code = columns[column]
+        at = put_bytes(texts, offsets[code], offsets[code + 1], out, at)
+    at = put_bytes(texts, offsets[-2], offsets[-1], out, at - 1)  # over the last comma
+    at = put_whole(count, out, at)
+    out[at], out[at + 1] = 125, 10  # the brace, the line's end
+    return at + 2

@@ -256,7 +256,7 @@ _TRANSFORMER: tuple[Option, ...] = (
     ),
     click.option(
         "--tied/--no-tied", default=None,
-        help="Output layer and embeddings share their weights.",
+        help="Output layer and embeddings share their weights; default: in mlm they do.",
     ),
     click.option(
         "--share-embeddings", is_flag=True, default=None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +90,7 @@ class OptimOptions:
     weight_decay: float | None
     betas: tuple[float, float] | None
     eps: float | None
+    accumulate: int
     clip: float
     label_smoothing: float
 
@@ -157,6 +159,10 @@ _OPTIM: tuple[Option, ...] = (
     click.option(
         "--eps", type=FiniteFloat(0, low_open=True),
         help="Of adamw: added to what it divides by; default: 1e-8.",
+    ),
+    click.option(
+        "--accumulate", type=POSITIVE, default=1, show_default=True,
+        help="Batches that make one step, as if they were one batch.",
     ),
     click.option(
         "--clip", type=FiniteFloat(0), default=1.0, show_default=True,
@@ -266,6 +272,12 @@ def make_config(model: ModelOptions, optim: OptimOptions, header: Header) -> dic
     return model.config(header) | {"label_smoothing": optim.label_smoothing}
 
 
+def planned_steps(batches: Sequence[int], accumulate: int, limit: int | None) -> int:
+    """How many steps there will be, from the number of batches of each epoch."""
+    steps = sum(-(-count // accumulate) for count in batches)
+    return min(steps, limit or steps)
+
+
 def make_settings(optim: OptimOptions, run: RunOptions, precision: str, steps: int) -> Settings:
     """The options as settings of the training loop; `steps` is how many there will be."""
     from seqtools.training.loop import Settings
@@ -287,6 +299,7 @@ def make_settings(optim: OptimOptions, run: RunOptions, precision: str, steps: i
         weight_decay=(0.0 if sgd else 0.01) if optim.weight_decay is None else optim.weight_decay,
         betas=optim.betas or (0.9, 0.999),
         eps=optim.eps or 1e-8,
+        accumulate=optim.accumulate,
         clip=optim.clip or None,
         schedule=schedule,
         precision=precision,

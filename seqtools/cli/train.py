@@ -21,6 +21,7 @@ from seqtools.cli._train_options import (
     make_config,
     make_settings,
     optim_options,
+    planned_steps,
     run_options,
 )
 from seqtools.errors import FormatError
@@ -91,7 +92,7 @@ def _train(
     valid = Batches([run.valid]) if run.valid else None
     if valid is not None and run.valid is not None:
         check_same_task(header, valid.header, run.valid)
-    steps = min(batches.steps, run.max_steps or batches.steps)
+    steps = planned_steps(batches.counts, optim.accumulate, run.max_steps)
     device = start_torch(compute, tf32=True)
 
     import torch

@@ -45,7 +45,8 @@ class Batches:
     Attributes:
         header: the stream's header.
         epochs: how many epochs come, as far as the header tells.
-        steps: how many batches these have.
+        counts: how many batches each of them has.
+        steps: how many they have together.
 
     Raises:
         ConfigError: more epochs are wanted than can be had.
@@ -76,7 +77,8 @@ class Batches:
                 f"{self.epochs} epochs are wanted, but the stream has {len(promised)}; "
                 "only a file with one epoch is read again"
             )
-        self.steps = promised[0] * self.epochs if self._repeats else sum(promised[: self.epochs])
+        self.counts = promised * self.epochs if self._repeats else promised[: self.epochs]
+        self.steps = sum(self.counts)
         if not self.steps:
             raise FormatError(f"{name}: no records: the stream has no batches")
         stream = iter(self._reader)
@@ -162,6 +164,7 @@ def to_tensors(batch: Batch, device: torch.device | str, *, left: bool = False) 
         return tensor(pad_right(array, lengths) if left else array)
 
     source, lengths = batch.source, batch.source_lengths
+    segments, follows = batch.segments, batch.next_sentence
     return TensorBatch(
         inputs=rows(batch.inputs, batch.lengths),
         targets=rows(batch.targets, batch.lengths),
@@ -169,6 +172,8 @@ def to_tensors(batch: Batch, device: torch.device | str, *, left: bool = False) 
         source=None if source is None or lengths is None else rows(source, lengths),
         source_lengths=None if lengths is None else tensor(lengths),
         carry=batch.carry,
+        segments=None if segments is None else rows(segments, batch.lengths),
+        next_sentence=None if follows is None else tensor(follows),
     )
 
 

@@ -19,11 +19,11 @@ from operator import itemgetter
 from typing import cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from seqtools.errors import ConfigError, SeqtoolsError
 from seqtools.lazy import unknown
-from seqtools.models.protocols import Loss, State, TensorBatch
+from seqtools.models.protocols import Loss, LossTerms, State, TensorBatch
 from seqtools.training.checkpoint import Best
 from seqtools.training.events import Done, Evaluation, Event, Place, Skipped, Train, Valid
 from seqtools.training.optim import SGD, AdamW, Optimizer, clip_gradients
@@ -48,6 +48,7 @@ class Settings:
         weight_decay: see `seqtools.training.optim`.
         betas: of AdamW alone, as `eps` is.
         eps: see `seqtools.training.optim`.
+        accumulate: batches whose gradients one step takes, as if they were one batch.
         clip: largest global norm of the gradients, None for no clipping.
         precision: one of `PRECISIONS`; bf16 is torch's autocast.
         valid_every: steps between validations, besides those at the ends of epochs and of the run.
@@ -56,7 +57,7 @@ class Settings:
         max_time: seconds after which the run ends.
         log_every: steps that one `Train` event averages over.
 
-    Raises ConfigError for an unknown optimizer or precision.
+    Raises ConfigError for an unknown optimizer or precision, or no batch to accumulate.
     """
 
     optimizer: str = "adamw"
@@ -65,6 +66,7 @@ class Settings:
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
+    accumulate: int = 1
     clip: float | None = 1.0
     schedule: Schedule = field(default_factory=Schedule)
     precision: str = "float32"
@@ -79,6 +81,8 @@ class Settings:
             raise ConfigError(unknown(self.optimizer, OPTIMIZERS, "optimizer"))
         if self.precision not in PRECISIONS:
             raise ConfigError(unknown(self.precision, PRECISIONS, "precision"))
+        if self.accumulate < 1:
+            raise ConfigError(f"accumulate must be at least 1, got {self.accumulate}")
 
 
 @torch.no_grad()
@@ -149,6 +153,7 @@ class Training(Iterator[Event]):
         self._started = clock()
         self._validated_at = 0
         self._state: State | None = None
+        self._gathered = _Gathered()
         self._window = _Window(self._started)
         self._events = self._run(batches)
 
@@ -168,23 +173,12 @@ class Training(Iterator[Event]):
             self.best.restore(self.model)
 
     def _train(self, batches: Iterable[tuple[int, TensorBatch | None]]) -> Iterator[Event]:
-        settings, reason = self.settings, None
+        reason = None
         self.model.train()
         for self.epoch, pairs in groupby(batches, key=itemgetter(0)):
-            for _, batch in pairs:
-                if batch is None or not self._learn(batch):
-                    self.skipped += 1
-                    yield Skipped(self._place(), self.skipped)
-                    continue
-                if self.step % settings.log_every == 0:
-                    yield self._report()
-                if settings.valid_every and self.step % settings.valid_every == 0:
-                    yield from self._validate()
-                reason = self._reason_to_stop()
-                if reason:
-                    break
+            yield from self._learn(batch for _, batch in pairs)
             yield from self._validate()
-            reason = reason or self._reason_to_stop()
+            reason = self._reason_to_stop()
             if reason:
                 break
         if not self.step:
@@ -194,35 +188,57 @@ class Training(Iterator[Event]):
         valid_loss = self.best.loss if self.valid else None
         yield Done(self._place(), reason or "data", self.tokens, self.skipped, valid_loss)
 
-    def _learn(self, batch: TensorBatch) -> bool:
-        """Take one step, unless the batch has no target; say whether."""
-        parameters, settings = self._optimizer.parameters, self.settings
-        begun = self._clock() - self._started
-        for parameter in parameters:
-            parameter.grad = None
-        with _autocast(self._device, settings.precision):
+    def _learn(self, batches: Iterable[TensorBatch | None]) -> Iterator[Event]:
+        """Take the steps of an epoch, unless there is a reason to stop; the last may be smaller."""
+        for batch in batches:
+            if batch is None or not self._add(batch):
+                self.skipped += 1
+                yield Skipped(self._place(), self.skipped)
+            elif self._gathered.batches == self.settings.accumulate:
+                yield from self._step()
+                if self._reason_to_stop():
+                    return
+        if self._gathered.batches:
+            yield from self._step()
+
+    def _add(self, batch: TensorBatch) -> bool:
+        """Add a batch to the gradients of the next step, unless it has no target; say whether."""
+        if not self._gathered.batches:
+            self._gathered.begun = self._clock() - self._started
+            for parameter in self._optimizer.parameters:
+                parameter.grad = None
+        with _autocast(self._device, self.settings.precision):
             found, self._state = cast(Loss, self.model).loss(
                 batch.to(self._device), self._state if batch.carry else None
             )
         total, count = found.terms[found.objective]
         if not count:
             return False
-        (total / count).backward()  # type: ignore[no-untyped-call]
-        norm = clip_gradients(parameters, settings.clip)
+        total.backward()  # type: ignore[no-untyped-call]
+        self._gathered.add(found)
+        return True
+
+    def _step(self) -> Iterator[Event]:
+        """Take a step along the mean over all targets of the batches gathered for it."""
+        settings, gathered = self.settings, self._gathered
+        self._gathered = _Gathered()
+        _, count = gathered.terms[gathered.objective]
+        norm = clip_gradients(self._optimizer.parameters, settings.clip, scale=1 / count)
         # All numbers of the step come from the device at once, and are judged before any weight
         # changes, so a bad gradient never gets into the model.
-        *sums, grad_norm = torch.stack(
-            [s.detach() for s, _ in found.terms.values()] + [norm]
-        ).tolist()
+        *sums, grad_norm = torch.stack([s for s, _ in gathered.terms.values()] + [norm]).tolist()
+        terms = {n: (s, c) for (n, (_, c)), s in zip(gathered.terms.items(), sums, strict=True)}
         self.step += 1
-        means = {n: (s, c) for (n, (_, c)), s in zip(found.terms.items(), sums, strict=True)}
-        self._check(means, grad_norm)
-        lr = settings.lr * settings.schedule.factor(self.step, begun)
+        self._check(terms, grad_norm)
+        lr = settings.lr * settings.schedule.factor(self.step, gathered.begun)
         self._optimizer.step(lr)
-        self.tokens += found.terms["nll"][1]
+        self.tokens += terms["nll"][1]
         clipped = settings.clip is not None and grad_norm > settings.clip
-        self._window.add(means, found.objective, grad_norm, lr, clipped=clipped)
-        return True
+        self._window.add(terms, gathered.objective, grad_norm, lr, clipped=clipped)
+        if self.step % settings.log_every == 0:
+            yield self._report()
+        if settings.valid_every and self.step % settings.valid_every == 0:
+            yield from self._validate()
 
     def _check(self, sums: dict[str, tuple[float, int]], grad_norm: float) -> None:
         for name, value in [*((n, s) for n, (s, _) in sums.items()), ("gradient", grad_norm)]:
@@ -266,6 +282,23 @@ class Training(Iterator[Event]):
 
     def _place(self) -> Place:
         return Place(self.step, self.epoch, self._clock() - self._started)
+
+
+class _Gathered:
+    """What one step is made of: sums over its batches, and the seconds at which it began."""
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.begun = 0.0
+        self.objective = "nll"
+        self.terms: dict[str, tuple[Tensor, int]] = {}
+
+    def add(self, found: LossTerms) -> None:
+        self.batches += 1
+        self.objective = found.objective
+        for name, (value, count) in found.terms.items():
+            total, counted = self.terms.get(name, (0.0, 0))
+            self.terms[name] = (total + value.detach(), counted + count)
 
 
 class _Window:

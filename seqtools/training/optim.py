@@ -116,10 +116,13 @@ class SGD:
 
 
 @torch.no_grad()
-def clip_gradients(parameters: Iterable[Parameter], max_norm: float | None) -> Tensor:
-    """Scale all gradients so that their global norm is at most `max_norm`; None only measures.
+def clip_gradients(
+    parameters: Iterable[Parameter], max_norm: float | None, *, scale: float = 1.0
+) -> Tensor:
+    """Scale all gradients so that their global norm is at most `max_norm`, None for no limit.
 
-    Nothing here waits for the device: the scale stays a tensor (Pascanu et al. 2013, algorithm 1).
+    Before that they are multiplied by `scale`, which makes means of sums. Nothing here waits for
+    the device: the factor stays a tensor (Pascanu et al. 2013, algorithm 1).
 
     Returns:
         The norm before clipping, 0-dim.
@@ -127,9 +130,13 @@ def clip_gradients(parameters: Iterable[Parameter], max_norm: float | None) -> T
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not gradients:
         return torch.zeros(())
-    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    norms = torch._foreach_norm(gradients)
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(norms)) * scale
     if max_norm is not None:
-        torch._foreach_mul_(gradients, torch.clamp(max_norm / (norm + 1e-6), max=1.0))
+        factor = scale * torch.clamp(max_norm / (norm + 1e-6), max=1.0)
+        torch._foreach_mul_(gradients, factor)
+    elif scale != 1.0:
+        torch._foreach_mul_(gradients, scale)
     return norm
 
 

@@ -116,13 +116,51 @@ def test_a_cycle_is_learned(tmp_path, stream):
     assert "total" in done.stderr  # the table of the model
 
 
-@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru"])
+@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru", "transformer"])
 def test_every_kind_trains_both_tasks(tmp_path, kind):
     for name, data in (("lm", lm_stream(EPOCH)), ("seq2seq", seq2seq_stream())):
         model = tmp_path / name
         done = run("seq-train", kind, *TINY, "--quiet", "-o", str(model), stdin=data)
         assert (done.status, done.stderr) == (0, "")
         assert load(model).task == name
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+def test_a_transformer_learns_a_cycle(tmp_path, stream, precision):
+    model = tmp_path / "m"
+    options = ["--preset", "nanogpt", "--layers", "2", "--heads", "2", "--warmup", "5"]
+    more = ["--lr", "0.01", "--epochs", "15", "--accumulate", "2", "--log-every", "15"]
+    options += [*more, "--precision", precision, "--valid", str(stream)]
+    done = run("seq-train", "transformer", *TINY, *options, "-o", str(model), str(stream))
+    assert done.status == 0, done.stderr
+    found = records(done)
+    assert (found[-1]["step"], found[-1]["tokens"]) == (15 * 5, 15 * 150)
+    assert of("valid", found)[-1]["perplexity"] < 1.2
+    assert found[0]["config"]["max_positions"] == 8  # the steps of the stream
+    assert found[0]["config"] == load(model).config
+    assert {str(p.dtype) for p in load(model).model.parameters()} == {"torch.float32"}
+
+
+@pytest.mark.parametrize("where", ["training", "validation"])
+def test_batches_longer_than_learned_positions_are_refused(tmp_path, stream, where):
+    short = tmp_path / "short.jsonl"
+    short.write_bytes(lm_stream([[CYCLE[:4]]]))
+    first, valid = (stream, short) if where == "training" else (short, stream)
+    options = ["transformer", *TINY, "--heads", "2", "--max-positions", "7", "--quiet"]
+    options += ["--valid", str(valid), "-o", str(tmp_path / "m"), str(first)]
+    done = run("seq-train", *options)
+    assert done.status == 1
+    reason = 'batch 1 of epoch 1: "inputs" has 8 positions, but the model takes 7'
+    assert done.stderr == f"seq-train: {stream}: {reason}\n"
+    assert run("seq-train", *options, "--position", "learned", "--max-positions", "8").status == 0
+
+
+def test_a_shared_table_needs_one_vocabulary(tmp_path):
+    options = ["transformer", *TINY, "--heads", "2", "--share-embeddings", "--tied", "--quiet"]
+    model = tmp_path / "m"
+    done = run("seq-train", *options, "-o", str(model), stdin=seq2seq_stream())
+    assert (done.status, done.stderr) == (0, "")
+    assert load(model).config["share_embeddings"] is True
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path, stream):

@@ -11,6 +11,7 @@ from seqtools.batching.stream import Header
 from seqtools.batching.tasks import SAMPLINGS
 from seqtools.cli import batch, train
 from seqtools.cli._train_models import PRESETS, TransformerOptions
+from seqtools.cli._train_options import planned_steps
 from seqtools.models.recurrent_seq2seq import WIRINGS
 from seqtools.nn.attention import SCORES
 from seqtools.nn.positions import POSITIONS
@@ -83,6 +84,13 @@ def test_the_rate_of_vaswani_et_al() -> None:
 def test_betas_that_are_none(betas: str) -> None:
     with pytest.raises(click.BadParameter):
         parse("--betas", betas)
+
+
+def test_steps_are_counted_by_epochs() -> None:
+    assert planned_steps([5, 4, 0], 1, None) == 9
+    assert planned_steps([5, 4, 0], 2, None) == 3 + 2
+    assert planned_steps([5, 4], 2, 4) == 4
+    assert planned_steps([5, 4], 2, 40) == 5
 
 
 def header(task: str, **options: Any) -> Header:

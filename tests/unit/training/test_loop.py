@@ -90,6 +90,62 @@ def test_step_gradient_is_unchanged_by_padding():
     torch.testing.assert_close(*tables)
 
 
+LONG, SHORT = [0, 1, 2, 3, 0, 2, 1, 3], [3, 1, 0]
+
+
+@pytest.mark.parametrize("clip", [None, 0.01])
+def test_accumulated_batches_are_one_batch(clip):
+    """Of 7 and 2 targets: the step's gradient is the mean over 9, not the mean of two means."""
+    tables, trained = [], []
+    for accumulate, batches in ((1, [(LONG, SHORT)]), (2, [(LONG,), (SHORT,)])):
+        model = make_model().double()
+        chosen = settings(lr=1.0, accumulate=accumulate, clip=clip)
+        events = list(Training(model, in_epochs([make_batch(*rows) for rows in batches]), chosen))
+        tables.append(model.table.detach())
+        trained.append(of(Train, events))
+    torch.testing.assert_close(*tables, rtol=1e-12, atol=1e-12)
+    (one,), (other,) = trained
+    assert (other.loss, other.grad_norm) == pytest.approx((one.loss, one.grad_norm))
+    assert (other.tokens, other.place.step) == (9, 1)
+
+
+def test_what_an_epoch_leaves_over_is_a_step_of_its_own():
+    model, batch = Bigram(), make_batch([0, 1])
+    batches = in_epochs([batch] * 5, [make_batch([2]), batch, None])
+    events = list(Training(model, batches, settings(accumulate=2, lr=1.0)))
+    assert [(e.place.epoch, e.tokens) for e in of(Train, events)] == [
+        (1, 2), (1, 4), (1, 5), (2, 6),
+    ]  # fmt: skip
+    assert (events[-1].place.step, events[-1].skipped) == (4, 2)
+
+
+def test_a_run_ends_after_whole_steps():
+    taken = []
+
+    def batches():
+        for number in range(10):
+            taken.append(number)
+            yield 1, make_batch([0, 1])
+
+    events = list(Training(Bigram(), batches(), settings(accumulate=3, max_steps=2)))
+    assert (events[-1].place.step, events[-1].tokens, len(taken)) == (2, 6, 6)
+
+
+def test_accumulated_terms_are_means_over_all_batches():
+    """With smoothing, the mean of the objective too is over the targets of both batches."""
+    whole, halves = Bigram(smoothing=0.4), Bigram(smoothing=0.4)
+    [one] = of(Train, Training(whole, in_epochs([make_batch(LONG, SHORT)]), SGD))
+    parts = in_epochs([make_batch(LONG), make_batch(SHORT)])
+    [other] = of(Train, Training(halves, parts, settings(accumulate=2)))
+    assert other.objective == pytest.approx(one.objective)
+    torch.testing.assert_close(halves.table, whole.table)
+
+
+def test_nothing_to_accumulate_is_refused():
+    with pytest.raises(ConfigError, match="accumulate must be at least 1, got 0"):
+        Settings(accumulate=0)
+
+
 def test_batch_without_targets_is_skipped_and_counted():
     model = make_model()
     before = model.table.detach().clone()

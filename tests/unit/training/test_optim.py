@@ -98,6 +98,15 @@ def test_clipping_by_global_norm(max_norm, scale):
     assert second.grad.item() == pytest.approx(4.0 * scale, rel=1e-6)
 
 
+@pytest.mark.parametrize(("max_norm", "norm"), [(None, 10.0), (20.0, 10.0), (2.5, 2.5)])
+def test_scale_comes_before_clipping(max_norm, norm):
+    """Gradients (3, 4) times 2 have the norm 10."""
+    parameter = torch.nn.Parameter(torch.zeros(2))
+    parameter.grad = torch.tensor([3.0, 4.0])
+    assert clip_gradients([parameter], max_norm, scale=2.0).item() == pytest.approx(10.0)
+    assert parameter.grad.tolist() == pytest.approx([0.6 * norm, 0.8 * norm], rel=1e-6)
+
+
 def test_clipping_equals_torch():
     ours, theirs = make_parameters(), make_parameters()
     set_gradients(ours, 0)

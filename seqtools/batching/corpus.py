@@ -209,11 +209,14 @@ class Corpus(ABC):
         task: its name.
         columns: what is taken from each record; the last one is predicted.
         options: how it is cut.
-        whole: each row is a whole record, so an empty one without bos or eos gives no row.
+        keep_empty: records with an empty sequence are used; else they give no row.
     """
 
+    promises = True
+    """The targets of an epoch are known before it is made."""
+
     def __init__(
-        self, task: str, columns: dict[str, Column], options: Options, *, whole: bool
+        self, task: str, columns: dict[str, Column], options: Options, *, keep_empty: bool
     ) -> None:
         self.task = task
         self.columns = columns
@@ -222,7 +225,7 @@ class Corpus(ABC):
         self.names = Names()
         self.sequences = {name: Sequences() for name in columns}
         self.predicted = self.sequences[list(columns)[-1]]
-        self._refuses_empty = whole and options.ids
+        self._keep_empty = keep_empty
         self._limit = options.max_length
         if self._limit is not None and not options.ids:
             self._limit -= 1  # for the eos
@@ -232,12 +235,16 @@ class Corpus(ABC):
         """Give the batches of an epoch as places; always the same for the same epoch."""
 
     @abstractmethod
-    def targets(self) -> int:
-        """Count the targets of the corpus."""
+    def targets(self, epoch: int) -> int:
+        """Count what could be a target in an epoch, if no record or window were left out."""
 
-    def widths(self, cut: Cut) -> list[Sizes]:
+    def widths(self, epoch: int, cut: Cut) -> list[Sizes]:
         """Lengths of a batch's rows, for each of its rectangles."""
         return [cut.lengths]
+
+    def vocabularies(self) -> dict[str, Vocabulary]:
+        """Give the vocabularies for the header."""
+        return {name: column.vocabulary for name, column in self.columns.items()}
 
     def describe(self) -> dict[str, Any]:
         """What the header says about how the batches were made."""
@@ -263,19 +270,17 @@ class Corpus(ABC):
                 or is too long where that is an error.
         """
         options, tally = self.options, self.tally
-        columns = list(self.columns.values())
-        parts = [column.read(record, ids=options.ids) for column in columns]
-        empty = not all(parts)
-        too_long = self._limit is not None and any(len(part) > self._limit for part in parts)
-        if too_long:
-            parts = [self._shorten(p, c) for p, c in zip(parts, columns, strict=True)]
+        columns, taken = self.take(record)
+        empty = not all(taken)
+        parts = self.fit(taken)
+        too_long = parts is not taken
         numbers = [
             part if options.ids else column.vocabulary.encode(part)
             for part, column in zip(parts, columns, strict=True)
         ]
         tally.records += 1
         tally.empty += empty
-        if empty and self._refuses_empty:
+        if empty and not self._keep_empty:
             tally.left_out += 1
             return None
         if too_long and options.truncate == "drop":
@@ -285,22 +290,45 @@ class Corpus(ABC):
         for column, part, ids in zip(columns, parts, numbers, strict=True):
             column.count(part, ids)
         name = record.get("id")
-        return Encoded(
-            name if type(name) in (str, int) else None,
-            [c.bos + ids + c.eos for c, ids in zip(columns, numbers, strict=True)],
-        )
+        return Encoded(name if type(name) in (str, int) else None, self.store(parts, numbers))
 
-    def _shorten(self, part: list[Any], column: Column) -> list[Any]:
+    def take(self, record: Record) -> tuple[list[Column], list[list[Any]]]:
+        """Take the tokens, or ids, out of a record, with the columns that they are of.
+
+        Raises:
+            RecordError: a field is missing, of another type, or has an id out of range.
+        """
+        columns = list(self.columns.values())
+        return columns, [column.read(record, ids=self.options.ids) for column in columns]
+
+    def fit(self, parts: list[list[Any]]) -> list[list[Any]]:
+        """Cut what is too long; the very same `parts` where nothing is.
+
+        Raises:
+            RecordError: something is, and that is an error.
+        """
         limit = self._limit
-        assert limit is not None
+        if limit is None or all(len(part) <= limit for part in parts):
+            return parts
+        columns = self.columns.values()
+        if self.options.truncate == "error":
+            for part, column in zip(parts, columns, strict=True):
+                if len(part) > limit:
+                    raise too_long_error(
+                        f'"{column.field}"', len(part) + len(column.eos), self.options
+                    )
+        return [self.trim(part, limit) for part in parts]
+
+    def trim(self, part: list[Any], limit: int) -> list[Any]:
+        """Cut the end off, or the beginning."""
         if len(part) <= limit:
             return part
-        if self.options.truncate == "error":
-            raise RecordError(
-                f'"{column.field}" has length {len(part) + len(column.eos)}, '
-                f"more than {self.options.max_length}"
-            )
         return part[:limit] if self.options.truncate != "left" else part[len(part) - limit :]
+
+    def store(self, parts: list[list[Any]], numbers: list[list[int]]) -> list[list[int]]:
+        """Make what is kept of a record, one sequence for each of `sequences`, of its ids."""
+        columns = self.columns.values()
+        return [c.bos + ids + c.eos for c, ids in zip(columns, numbers, strict=True)]
 
     def append(self, encoded: Encoded, number: int) -> None:
         """Add what `encode` made of the stream's `number`-th record."""
@@ -316,23 +344,23 @@ class Corpus(ABC):
     def plan(self, epochs: int) -> Header:
         """Count the batches and targets of `epochs` epochs, and what they hold in the tally."""
         batches, targets = [], []
-        available, tally = self.targets(), self.tally
+        tally = self.tally
         budget = self.options.batch_tokens
         for epoch in range(1, epochs + 1):
             count = counted = 0
             for cut in self.cuts(epoch):
                 count += 1
                 counted += int(cut.counted.sum())
-                columns = self.widths(cut)
+                columns = self.widths(epoch, cut)
                 area = [len(lengths) * self._width(lengths) for lengths in columns]
                 tally.positions += sum(area)
                 tally.padding += sum(area) - sum(int(lengths.sum()) for lengths in columns)
                 tally.alone += budget is not None and max(area) > budget
             batches.append(count)
             targets.append(counted)
-            tally.unused += available - counted
-        vocabularies = {name: column.vocabulary for name, column in self.columns.items()}
-        return Header(self.task, vocabularies, batches, targets, self.describe())
+            tally.unused += self.targets(epoch) - counted
+        promised = targets if self.promises else None
+        return Header(self.task, self.vocabularies(), batches, promised, self.describe())
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Give the batches of an epoch, counted from 1."""
@@ -376,3 +404,8 @@ class Corpus(ABC):
 
     def _width(self, lengths: Sizes) -> int:
         return max(int(lengths.max()), self.options.pad_to)
+
+
+def too_long_error(what: str, length: int, options: Options) -> RecordError:
+    """Say that a record is too long."""
+    return RecordError(f"{what} has length {length}, more than {options.max_length}")

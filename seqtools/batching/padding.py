@@ -44,3 +44,10 @@ def pad_right(rows: NDArray[np.int32], lengths: NDArray[np.integer]) -> Ids:
     width = rows.shape[1]
     columns = np.arange(width)[None, :] + (width - lengths)[:, None]
     return np.take_along_axis(rows, columns % width, axis=1)
+
+
+def pad_left(rows: NDArray[np.int32], lengths: NDArray[np.integer]) -> Ids:
+    """Move the ids of right-padded `rows` (rows, width) to the end; the padding ends up before."""
+    width = rows.shape[1]
+    columns = np.arange(width)[None, :] - (width - lengths)[:, None]
+    return np.take_along_axis(rows, columns % width, axis=1)

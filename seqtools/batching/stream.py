@@ -28,6 +28,7 @@ IGNORED = -100  # a target position that does not count
 COLUMNS = {
     "lm": {"inputs": "tokens", "targets": "tokens"},
     "seq2seq": {"source": "source", "inputs": "target", "targets": "target"},
+    "mlm": {"inputs": "tokens", "targets": "tokens"},
 }
 
 
@@ -36,7 +37,7 @@ class Header:
     """First line of a batch stream.
 
     Args:
-        task: `lm` or `seq2seq`.
+        task: `lm`, `seq2seq` or `mlm`.
         vocabularies: by the names of `COLUMNS`: `tokens`, or `source` and `target`.
         batches: how many batches each epoch has.
         targets: how many targets count in each epoch; None where that is not known beforehand.
@@ -124,6 +125,9 @@ class Batch:
         source_lengths: (rows,) with `source`.
         carry: row i continues row i of the batch before.
         records: the `id` of each row's record, or its number where it has none.
+        segments: (rows, time) for mlm, 1 in the second text of a pair, 0 elsewhere; else None.
+        next_sentence: (rows,) 1 where that text follows the first in its source, 0 where not; None
+            where that was not asked for.
     """
 
     epoch: int
@@ -135,6 +139,8 @@ class Batch:
     source_lengths: NDArray[np.int32] | None = None
     carry: bool = False
     records: list[str | int] = field(default_factory=list)
+    segments: NDArray[np.int32] | None = None
+    next_sentence: NDArray[np.int32] | None = None
 
     @cached_property
     def target_count(self) -> int:
@@ -146,13 +152,11 @@ class Batch:
         value: dict[str, Any] = {"epoch": self.epoch, "index": self.index}
         if self.source is not None:
             value |= {"source": self.source, "source_lengths": self.source_lengths}
-        value |= {
-            "inputs": self.inputs,
-            "targets": self.targets,
-            "lengths": self.lengths,
-            "carry": self.carry,
-            "records": self.records,
-        }
+        value |= {"inputs": self.inputs, "targets": self.targets, "lengths": self.lengths}
+        for name in ("segments", "next_sentence"):
+            if (column := getattr(self, name)) is not None:
+                value[name] = column
+        value |= {"carry": self.carry, "records": self.records}
         return dumps(value) + b"\n"
 
     @classmethod
@@ -179,16 +183,25 @@ class Batch:
         if type(carry) is not bool:
             raise RecordError(f'"carry" must be a boolean, got {name_of(carry)}')
         inputs, lengths = _rectangle(value, "inputs", "lengths")
-        targets = _matrix(value, "targets")
-        if targets.shape != inputs.shape:
-            raise RecordError(f'"inputs" are {inputs.shape} ids, but "targets" {targets.shape}')
+        targets = _beside(value, "targets", inputs)
         source, source_lengths = None, None
         if "source" in value:
             source, source_lengths = _rectangle(value, "source", "source_lengths")
             if len(source) != len(inputs):
                 raise RecordError(f'"inputs" has {len(inputs)} rows, but "source" {len(source)}')
-        epoch, index = _number(value, "epoch"), _number(value, "index")
-        return cls(epoch, index, inputs, targets, lengths, source, source_lengths, carry, records)
+        return cls(
+            _number(value, "epoch"),
+            _number(value, "index"),
+            inputs,
+            targets,
+            lengths,
+            source,
+            source_lengths,
+            carry,
+            records,
+            _flags(_beside(value, "segments", inputs), "segments") if "segments" in value else None,
+            _row_flags(value, "next_sentence", len(inputs)) if "next_sentence" in value else None,
+        )
 
 
 def _number(value: dict[str, Any], name: str) -> int:
@@ -212,6 +225,28 @@ def _matrix(value: dict[str, Any], name: str) -> NDArray[np.int32]:
     except (TypeError, OverflowError):
         raise RecordError(f'"{name}" must be lists of integers of 32 bits') from None
     return np.frombuffer(numbers, dtype=np.int32).reshape(len(rows), width)
+
+
+def _beside(value: dict[str, Any], name: str, inputs: NDArray[np.int32]) -> NDArray[np.int32]:
+    """A matrix that has something for each input."""
+    matrix = _matrix(value, name)
+    if matrix.shape != inputs.shape:
+        raise RecordError(f'"inputs" are {inputs.shape} ids, but "{name}" {matrix.shape}')
+    return matrix
+
+
+def _row_flags(value: dict[str, Any], name: str, rows: int) -> NDArray[np.int32]:
+    """0 or 1 for each row."""
+    found = value[name]
+    if type(found) is not list or len(found) != rows:
+        raise RecordError(f'"{name}" must be a list with a number for each of {rows} rows')
+    return _flags(_matrix({name: [found]}, name)[0], name)
+
+
+def _flags(numbers: NDArray[np.int32], name: str) -> NDArray[np.int32]:
+    if numbers.min() < 0 or numbers.max() > 1:
+        raise RecordError(f'"{name}" must be 0 or 1')
+    return numbers
 
 
 def _rectangle(

@@ -69,10 +69,11 @@ class LmCorpus(Corpus):
         column = Column(
             "ids" if options.ids else "tokens",
             vocabulary,
-            bos=_symbol(vocabulary, "bos") if ends and self._per_record else [],
-            eos=_symbol(vocabulary, "eos") if ends else [],
+            bos=symbol(vocabulary, "bos") if ends and self._per_record else [],
+            eos=symbol(vocabulary, "eos") if ends else [],
         )
-        super().__init__("lm", {"tokens": column}, options, whole=self._per_record)
+        keep_empty = ends or not self._per_record
+        super().__init__("lm", {"tokens": column}, options, keep_empty=keep_empty)
 
     def describe(self) -> dict[str, Any]:
         """What the header says, the sampling with it."""
@@ -80,10 +81,15 @@ class LmCorpus(Corpus):
         described = {"sampling": self.sampling.kind, "steps": steps, **super().describe()}
         return described | {"batch_size": self._rows}
 
-    def targets(self) -> int:
+    def targets(self, epoch: int) -> int:
         """Count the targets: every id but the first one, of the stream or of each record."""
         if self._per_record:
             return int((self.predicted.lengths - 1).sum())
+        return self._positions
+
+    @property
+    def _positions(self) -> int:
+        """Predictions in the stream."""
         return max(0, len(self.predicted.flat) - 1)
 
     def cuts(self, epoch: int) -> Iterator[Cut]:
@@ -94,7 +100,7 @@ class LmCorpus(Corpus):
     def _window_cuts(self, rng: np.random.RandomState) -> Iterator[Cut]:
         rows, steps, offset = self._rows, self.sampling.steps or STEPS, self.sampling.offset
         assert rows is not None
-        positions, drop_last = self.targets(), self.options.drop_last
+        positions, drop_last = self._positions, self.options.drop_last
         shuffled = self.sampling.kind == "random" and self.options.shuffle
         if offset == "random" or (offset is None and shuffled):
             offset = random_offset(positions, steps, rng)
@@ -110,7 +116,7 @@ class LmCorpus(Corpus):
         starts, counted = self.predicted.starts, self.predicted.lengths - 1
         inputs = self.predicted.lengths if self.options.ids else counted
         widths = np.maximum(inputs, self.options.pad_to)
-        for rows in _cut_records(widths, [inputs], self.options, self._rows, rng):
+        for rows in cut_records(widths, [inputs], self.options, self._rows, rng):
             yield Cut(starts[rows], inputs[rows], counted[rows], records=rows)
 
 
@@ -125,22 +131,22 @@ class Seq2seqCorpus(Corpus):
         self._rows = options.batch_size
         if options.batch_size is None and options.batch_tokens is None:
             options = replace(options, batch_tokens=BUDGET)
-        _check_drop_last(options)
+        check_drop_last(options)
         kind, ends = ("ids", False) if options.ids else ("tokens", True)
-        before = _symbol(target, "bos", "target ") if ends else []
-        behind = _symbol(target, "eos", "target ") if ends else []
-        behind_source = _symbol(source, "eos", "source ") if ends else []
+        before = symbol(target, "bos", "target ") if ends else []
+        behind = symbol(target, "eos", "target ") if ends else []
+        behind_source = symbol(source, "eos", "source ") if ends else []
         columns = {
             "source": Column(f"src_{kind}", source, bos=[], eos=behind_source),
             "target": Column(f"tgt_{kind}", target, bos=before, eos=behind),
         }
-        super().__init__("seq2seq", columns, options, whole=True)
+        super().__init__("seq2seq", columns, options, keep_empty=ends)
 
-    def targets(self) -> int:
+    def targets(self, epoch: int) -> int:
         """Count the targets: every id of the target side but the first of each record."""
         return int((self.predicted.lengths - 1).sum())
 
-    def widths(self, cut: Cut) -> list[Sizes]:
+    def widths(self, epoch: int, cut: Cut) -> list[Sizes]:
         """Lengths of the rows on the source and on the target side."""
         assert cut.records is not None
         return [self.sequences["source"].lengths[cut.records], cut.lengths]
@@ -157,7 +163,7 @@ class Seq2seqCorpus(Corpus):
         longer = np.maximum(inputs, sources)
         widths = np.maximum(longer, self.options.pad_to)
         rng = generator(self.options.seed, epoch)
-        for rows in _cut_records(widths, [longer, sources], self.options, self._rows, rng):
+        for rows in cut_records(widths, [longer, sources], self.options, self._rows, rng):
             yield Cut(starts[rows], inputs[rows], counted[rows], records=rows)
 
     def batch(self, epoch: int, index: int, cut: Cut) -> Batch:
@@ -171,7 +177,7 @@ class Seq2seqCorpus(Corpus):
         return batch
 
 
-def _cut_records(
+def cut_records(
     widths: Sizes,
     keys: list[Sizes],
     options: Options,
@@ -202,7 +208,7 @@ def _rows(options: Options, sampling: Sampling) -> int | None:
     if kind == "records":
         if sampling.steps is not None or sampling.offset is not None:
             raise ConfigError("steps and offsets belong to windows, records are taken whole")
-        _check_drop_last(options)
+        check_drop_last(options)
         return options.batch_size or (None if budget else ROWS)
     steps = sampling.steps or STEPS
     if isinstance(sampling.offset, int) and not 0 <= sampling.offset < steps:
@@ -214,7 +220,8 @@ def _rows(options: Options, sampling: Sampling) -> int | None:
     return min(budget // steps, options.batch_size or budget)
 
 
-def _check_drop_last(options: Options) -> None:
+def check_drop_last(options: Options) -> None:
+    """Raise ConfigError where the last batch is to be dropped and none is known to be full."""
     if options.drop_last and (options.batch_size is None or options.batch_tokens is not None):
         raise ConfigError(
             "the last batch can be dropped only where a batch size is given, and no budget of "
@@ -222,7 +229,8 @@ def _check_drop_last(options: Options) -> None:
         )
 
 
-def _symbol(vocabulary: Vocabulary, role: str, side: str = "") -> list[int]:
+def symbol(vocabulary: Vocabulary, role: str, side: str = "") -> list[int]:
+    """Give the id of bos or eos as a list, ConfigError where the `side ` vocabulary has none."""
     number = vocabulary.specials.get(role)
     if number is None:
         where = "behind" if role == "eos" else "before"

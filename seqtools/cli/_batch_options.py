@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from seqtools.cli._options import POSITIVE, collect, seed_option, stream_options
+from seqtools.cli._options import POSITIVE, FiniteFloat, collect, seed_option, stream_options
 
 if TYPE_CHECKING:
     from seqtools.batching.corpus import Options
@@ -98,6 +98,12 @@ _CUTTING = (
     ),
     click.option("--pad-to", type=POSITIVE, default=1, help="Make rows at least so long."),
     seed_option,
+)  # fmt: skip
+
+
+mask_rate_option = click.option(
+    "--mask-rate", type=FiniteFloat(0, 1, low_open=True),
+    help="Share of the tokens that is hidden; default: 0.15.",
 )  # fmt: skip
 
 

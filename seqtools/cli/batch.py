@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
 from seqtools.cli import _run
-from seqtools.cli._batch_options import Cutting, OffsetType, cutting_options
-from seqtools.cli._io import Session
+from seqtools.cli._batch_options import Cutting, OffsetType, cutting_options, mask_rate_option
 from seqtools.cli._options import POSITIVE, Streams, example, group
-
-if TYPE_CHECKING:
-    from seqtools.batching.corpus import Corpus
-
-# A vocabulary that leaves out more than this share of the tokens was hardly meant for them.
-_MANY_UNKNOWN = 0.5
 
 
 @group("batch", "Cut token records into batches, each a line behind a header that says it all.")
@@ -53,6 +46,7 @@ def lm(
 ) -> None:
     """For a language model: records with tokens."""
     from seqtools.batching.tasks import STEPS, LmCorpus, Sampling
+    from seqtools.cli._batch_run import write
     from seqtools.text.vocab import Vocabulary
 
     windows = sampling != "records"
@@ -65,7 +59,7 @@ def lm(
         raise click.UsageError(f"--batch-tokens must be at least --steps, {steps or STEPS}.")
     _check_drop_last(cutting, needed=not windows)
     corpus = LmCorpus(Vocabulary.read(vocab), cutting.options(), Sampling(sampling, steps, offset))
-    _write(streams, cutting, corpus)
+    write(streams, cutting, corpus)
 
 
 @cli.command(
@@ -91,6 +85,7 @@ def seq2seq(
     Without --batch-size and --batch-tokens, a batch has at most 4096 tokens on either side.
     """
     from seqtools.batching.tasks import Seq2seqCorpus
+    from seqtools.cli._batch_run import write
     from seqtools.text.vocab import Vocabulary
 
     if vocab is not None and (source_vocab or target_vocab):
@@ -101,64 +96,57 @@ def seq2seq(
         raise click.UsageError(f"{missing} FILE is needed, or --vocab FILE for both sides.")
     _check_drop_last(cutting, needed=True)
     sides = Vocabulary.read(source), Vocabulary.read(target)
-    _write(streams, cutting, Seq2seqCorpus(*sides, cutting.options()))
+    write(streams, cutting, Seq2seqCorpus(*sides, cutting.options()))
+
+
+@cli.command(
+    epilog=example(
+        "seq-vocab build --specials pad,unk,mask,cls,sep chars.jsonl > mlm.vocab",
+        "seq-batch mlm --vocab mlm.vocab --max-length 128 --epochs 2 chars.jsonl > batches.jsonl",
+    )
+)
+@click.option(
+    "--vocab", required=True, metavar="FILE",
+    help="Vocabulary, with <mask>, and with <cls> and <sep> if texts are to stand between them.",
+)  # fmt: skip
+@mask_rate_option
+@click.option(
+    "--whole-word", is_flag=True,
+    help="Hide words whole: those that begin at a ▁, or Chinese ones, found by jieba.",
+)  # fmt: skip
+@click.option(
+    "--next-sentence", is_flag=True,
+    help="Put a second record behind each: half of them the next one, half any other.",
+)  # fmt: skip
+@cutting_options
+def mlm(
+    streams: Streams,
+    cutting: Cutting,
+    vocab: str,
+    mask_rate: float | None,
+    *,
+    whole_word: bool,
+    next_sentence: bool,
+) -> None:
+    """For hidden tokens: records with tokens, and perhaps text_pair_tokens.
+
+    Without --batch-size and --batch-tokens, a batch has at most 4096 tokens.
+    """
+    from seqtools.batching.mlm import RATE, Masking, MlmCorpus
+    from seqtools.cli._batch_run import write
+    from seqtools.text.vocab import Vocabulary
+
+    _check_drop_last(cutting, needed=True)
+    if next_sentence and streams.shard.count > 1:
+        raise click.UsageError("--next-sentence needs all records, not a --shard of them.")
+    masking = Masking(mask_rate or RATE, whole_word, next_sentence)
+    write(streams, cutting, MlmCorpus(Vocabulary.read(vocab), cutting.options(), masking))
 
 
 def _check_drop_last(cutting: Cutting, *, needed: bool) -> None:
     """Records are dropped by number, so `--batch-size` is needed, and nothing else."""
     if needed and cutting.drop_last and (not cutting.batch_size or cutting.batch_tokens):
         raise click.UsageError("--drop-last needs --batch-size, and no --batch-tokens.")
-
-
-def _write(streams: Streams, cutting: Cutting, corpus: Corpus) -> None:
-    with Session(streams) as session:
-        for place, encoded in session.read(corpus.encode):
-            if encoded is not None:
-                corpus.append(encoded, place.number)
-        if not corpus.tally.records:
-            session.summary("no records, so no batches")
-            return
-        corpus.freeze()
-        header = corpus.plan(cutting.epochs)
-        _report(session, cutting, corpus, header.batches)
-        session.output.write(header.to_bytes())
-        for epoch in range(1, cutting.epochs + 1):
-            for batch in corpus.batches(epoch):
-                session.output.write(batch.to_bytes())
-
-
-def _report(session: Session, cutting: Cutting, corpus: Corpus, batches: list[int]) -> None:
-    """Say what is in the batches and what is not."""
-    tally, epochs = corpus.tally, cutting.epochs
-    said = [f"records: {tally.records:,}"]
-    for name, column in corpus.columns.items():
-        side = "" if name == "tokens" else f"{name} "
-        said.append(f"{side}tokens: {column.tokens:,} ({column.unknown_share:.1%} unknown)")
-    session.summary("; ".join(said))
-    padding = tally.padding / max(1, tally.positions)
-    session.summary(f"epochs: {epochs}; batches: {sum(batches):,}; padding: {padding:.1%}")
-    for what, count in (
-        (f"records cut to --max-length {cutting.max_length}", tally.truncated),
-        (f"records left out, above --max-length {cutting.max_length}", tally.dropped),
-        ("records with an empty sequence", tally.empty),
-        ("records left out, as nothing stands around their empty ids", tally.left_out),
-        ("targets left out, outside whole windows or batches", tally.unused),
-    ):
-        if count:
-            session.summary(f"{what}: {count:,}")
-    if tally.alone:
-        count = tally.alone // epochs
-        _run.warn(f"records above --batch-tokens by themselves, each in a batch alone: {count:,}")
-    for name, column in corpus.columns.items():
-        side = "" if name == "tokens" else f"{name} "
-        if column.unknown_share > _MANY_UNKNOWN:
-            _run.warn(
-                f"{column.unknown_share:.1%} of the {side}tokens are not in their vocabulary;"
-                " was it built from this text, with the same tokenizer?"
-            )
-    reserved = sum(column.reserved for column in corpus.columns.values())
-    if reserved:
-        _run.warn(f"tokens spelled like special symbols, taken as unknown: {reserved:,}")
 
 
 def main() -> None:

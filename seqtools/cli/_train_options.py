@@ -14,6 +14,7 @@ from seqtools.cli._options import (
     POSITIVE,
     FiniteFloat,
     Option,
+    WholeNumber,
     collect,
     debug_option,
     files_argument,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from seqtools.batching.stream import Header
     from seqtools.training.loop import Settings
 
+AVERAGES = ("last", "best")
 SCHEDULES = ("constant", "linear", "step", "cosine", "inverse-sqrt")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
@@ -104,6 +106,8 @@ class RunOptions:
     valid: str | None
     valid_every: int | None
     patience: int | None
+    average: str | None
+    keep: int | None
     epochs: int | None
     max_steps: int | None
     max_time: float | None
@@ -191,6 +195,13 @@ _RUN: tuple[Option, ...] = (
         help="End after N validations in a row without a new best.",
     ),
     click.option(
+        "--average", type=click.Choice(AVERAGES),
+        help="End with the mean of the weights of the last or best validations, if no worse.",
+    ),
+    click.option(
+        "--keep", type=WholeNumber(min=2), help="With --average: of how many; default: 5."
+    ),
+    click.option(
         "--epochs", type=POSITIVE,
         help="Read a FILE of one epoch N times; end a longer stream after N epochs.",
     ),
@@ -229,6 +240,8 @@ def check_options(model: ModelOptions, optim: OptimOptions, run: RunOptions) -> 
     need("--gamma", optim.gamma, "--schedule step", step)
     need("--valid-every", run.valid_every, "--valid FILE", run.valid)
     need("--patience", run.patience, "--valid FILE", run.valid)
+    need("--average", run.average, "--valid FILE", run.valid)
+    need("--keep", run.keep, "--average", run.average)
     if run.output_file == STDIN:
         raise click.UsageError("-o needs a file; standard output is for the metric records.")
     if packer(run.output_file) is not None:
@@ -302,6 +315,8 @@ def make_settings(optim: OptimOptions, run: RunOptions, precision: str, steps: i
         accumulate=optim.accumulate,
         clip=optim.clip or None,
         schedule=schedule,
+        average=run.average,
+        keep=run.keep or 5,
         precision=precision,
         valid_every=run.valid_every,
         patience=run.patience,

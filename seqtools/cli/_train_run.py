@@ -99,7 +99,8 @@ class Runner:
         if isinstance(event, Train):
             self._note = f"loss {event.loss:.4f}"
         elif isinstance(event, Valid) and event.best:
-            self._best = Saved(event.place, event.tokens, event.evaluation.loss)
+            loss = event.evaluation.loss
+            self._best = Saved(event.place, event.tokens, loss, averaged=event.averaged)
             self._save(self._best)
 
     def _save(self, reached: Saved, *, tell: bool = True) -> None:
@@ -108,6 +109,8 @@ class Runner:
         training: dict[str, Any] = {"steps": step, "epochs": epoch, "targets": reached.tokens}
         if reached.valid_loss is not None and math.isfinite(reached.valid_loss):
             training["valid_loss"] = reached.valid_loss
+        if reached.averaged > 1:
+            training["averaged"] = reached.averaged
         self._saved.training = self._known | training
         save_model(self._path, self._saved)
         if tell:

@@ -71,25 +71,29 @@ class Train:
 class Valid:
     """A validation after `tokens` targets of training.
 
-    While an event with `best` is in hand, the model holds the best weights so far.
+    While an event with `best` is in hand, the model holds the best weights so far. `averaged` is 1,
+    or the number of validations of whose weights these are the mean.
     """
 
     place: Place
     evaluation: Evaluation
     tokens: int
     best: bool
+    averaged: int = 1
 
 
 @dataclass(frozen=True)
 class Saved:
     """The model was put into its file; made by who does that, not by the run itself.
 
-    `tokens` targets were trained on, `valid_loss` is None without validation.
+    `tokens` targets were trained on, `valid_loss` is None without validation, `averaged` as in
+    `Valid`.
     """
 
     place: Place
     tokens: int
     valid_loss: float | None
+    averaged: int = 1
 
 
 @dataclass(frozen=True)
@@ -143,9 +147,9 @@ def record(event: Event) -> dict[str, Any]:
             }
         case Valid(evaluation=valid):
             found |= _losses(valid.loss) | {"bits": _short(valid.bits)}
-            found |= {"targets": valid.targets, "best": event.best}
+            found |= {"targets": valid.targets, "best": event.best} | _averaged(event.averaged)
         case Saved():
-            found |= {"tokens": event.tokens}
+            found |= {"tokens": event.tokens} | _averaged(event.averaged)
             if event.valid_loss is not None:
                 found |= _losses(event.valid_loss)
         case Skipped():
@@ -156,6 +160,10 @@ def record(event: Event) -> dict[str, Any]:
                 found |= _losses(event.valid_loss)
     found["seconds"] = round(seconds, 3)
     return found
+
+
+def _averaged(count: int) -> dict[str, int]:
+    return {"averaged": count} if count > 1 else {}
 
 
 def _losses(loss: float) -> dict[str, float]:

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from seqtools.errors import ConfigError, SeqtoolsError
 from seqtools.lazy import unknown
 from seqtools.models.protocols import Loss, LossTerms, State, TensorBatch
-from seqtools.training.checkpoint import Best
+from seqtools.training.checkpoint import Average, Best
 from seqtools.training.events import Done, Evaluation, Event, Place, Skipped, Train, Valid
 from seqtools.training.optim import SGD, AdamW, Optimizer, clip_gradients
 from seqtools.training.schedules import Schedule
@@ -50,6 +50,9 @@ class Settings:
         eps: see `seqtools.training.optim`.
         accumulate: batches whose gradients one step takes, as if they were one batch.
         clip: largest global norm of the gradients, None for no clipping.
+        average: which weights are averaged at the end, a `kind` of `checkpoint.Average`, or None;
+            their mean is taken if its validation loss is no higher than the lowest.
+        keep: of how many validations.
         precision: one of `PRECISIONS`; bf16 is torch's autocast.
         valid_every: steps between validations, besides those at the ends of epochs and of the run.
         patience: validations in a row without a new best that end the run.
@@ -69,6 +72,8 @@ class Settings:
     accumulate: int = 1
     clip: float | None = 1.0
     schedule: Schedule = field(default_factory=Schedule)
+    average: str | None = None
+    keep: int = 5
     precision: str = "float32"
     valid_every: int | None = None
     patience: int | None = None
@@ -151,6 +156,7 @@ class Training(Iterator[Event]):
         self._optimizer = _make_optimizer(model, settings)
         self._clock = clock
         self._started = clock()
+        self._average = Average(settings.average, settings.keep) if settings.average else None
         self._validated_at = 0
         self._state: State | None = None
         self._gathered = _Gathered()
@@ -185,6 +191,7 @@ class Training(Iterator[Event]):
             raise TrainingError("no batch has a target to learn from")
         if self._window.steps:
             yield self._report()
+        yield from self._validate_average()
         valid_loss = self.best.loss if self.valid else None
         yield Done(self._place(), reason or "data", self.tokens, self.skipped, valid_loss)
 
@@ -266,9 +273,20 @@ class Training(Iterator[Event]):
         found = evaluate(self.model, self.valid, precision=self.settings.precision)
         if math.isnan(found.loss):
             raise TrainingError(f"the validation loss is nan at step {self.step}")
+        if self._average is not None:
+            self._average.offer(found.loss, self.model)
         best = self.best.offer(found.loss, self.model)
         yield Valid(self._place(), found, self.tokens, best)
         self._window.started += self._clock() - begun
+
+    def _validate_average(self) -> Iterator[Event]:
+        """Validate the mean of the weights kept for it, which then are the model's."""
+        if self._average is None or len(self._average) < 2:
+            return
+        self._average.put(self.model)
+        found = evaluate(self.model, self.valid, precision=self.settings.precision)
+        best = self.best.offer(found.loss, self.model, or_equal=True)
+        yield Valid(self._place(), found, self.tokens, best, averaged=len(self._average))
 
     def _reason_to_stop(self) -> str | None:
         settings = self.settings

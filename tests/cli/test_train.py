@@ -221,6 +221,26 @@ def test_the_best_model_is_kept(tmp_path, stream):
     assert load(model).training["steps"] == kept
 
 
+@pytest.mark.parametrize("kind", ["last", "best"])
+def test_an_average_is_saved_if_it_is_no_worse(tmp_path, stream, kind):
+    """The mean of a bumpy run is validated once more, at the end, and the last record says it."""
+    model = tmp_path / "m"
+    options = ["--valid", str(stream), "--valid-every", "1", "--average", kind, "--keep", "4"]
+    options += ["--optimizer", "sgd", "--lr", "3", "--epochs", "3", "--quiet"]
+    done = run("seq-train", "rnn", *TINY, *options, "-o", str(model), str(stream))
+    assert done.status == 0
+    *before, last = of("valid", records(done))
+    assert not any("averaged" in record for record in before)
+    assert last["averaged"] == 4
+    lowest = min(record["loss"] for record in before)
+    assert last["best"] == (last["loss"] <= lowest)
+    saved = of("saved", records(done))[-1]
+    assert saved.get("averaged") == load(model).training.get("averaged")
+    assert saved["loss"] == min(lowest, last["loss"])
+    check = run("seq-decode", "evaluate", "--model", str(model), str(stream))
+    assert json.loads(check.stdout)["loss"] == pytest.approx(saved["loss"], abs=1e-5)
+
+
 def test_time_limit_with_a_cosine_over_it(tmp_path):
     data = lm_stream(*[EPOCH] * 2000)
     options = ["--max-time", "0.02m", "--schedule", "cosine", "--log-every", "5", "--lr", "1"]
@@ -298,6 +318,8 @@ USAGE = {
     "a decoder of a language model": ["transformer", "--decoder-layers", "2", "-o", "m"],
     "source and target of a language model": ["transformer", "--share-embeddings", "-o", "m"],
     "gamma of no staircase": ["gru", "--gamma", "0.5", "-o", "m"],
+    "an average of nothing": ["gru", "--average", "last", "-o", "m"],
+    "keeping for nothing": ["gru", "--keep", "3", "--valid", "-", "-o", "m"],
     "patience with nothing": ["gru", "--patience", "3", "-o", "m"],
     "nan": ["gru", "--lr", "nan", "-o", "m"],
     "dropout of all": ["gru", "--dropout", "1", "-o", "m"],

@@ -16,6 +16,7 @@ from seqtools.models.recurrent_seq2seq import WIRINGS
 from seqtools.nn.attention import SCORES
 from seqtools.nn.positions import POSITIONS
 from seqtools.nn.recurrent import MERGES, NONLINEARITIES
+from seqtools.training.checkpoint import AVERAGES
 from seqtools.training.loop import OPTIMIZERS, PRECISIONS
 from seqtools.training.schedules import KINDS, Schedule
 
@@ -30,6 +31,7 @@ def check_optimisation(command: click.Command) -> None:
     assert choices(command, "optimizer") == set(OPTIMIZERS)
     assert choices(command, "schedule") == set(KINDS)
     assert choices(command, "precision") == set(PRECISIONS)
+    assert choices(command, "average") == set(AVERAGES)
 
 
 @pytest.mark.parametrize("architecture", ["rnn", "lstm", "gru"])

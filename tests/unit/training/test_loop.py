@@ -8,7 +8,7 @@ import torch
 
 from seqtools.errors import ConfigError
 from seqtools.models.recurrent_lm import RecurrentLm, RecurrentLmConfig
-from seqtools.training.events import Done, Evaluation, Place, Skipped, Train, Valid, record
+from seqtools.training.events import Done, Evaluation, Place, Saved, Skipped, Train, Valid, record
 from seqtools.training.loop import Settings, Training, TrainingError, evaluate
 from seqtools.training.schedules import Schedule
 
@@ -246,6 +246,53 @@ def test_closing_early_leaves_the_best_weights():
     assert torch.equal(model.table, tables[0])
 
 
+def oscillating(average, keep=2, steps=4):
+    """On 0 1 and 0 2 in turn, validated on both: what is learned from one is lost for the other."""
+    model, batches = Bigram(), [make_batch([0, 1]), make_batch([0, 2])]
+    chosen = settings(lr=4.0, valid_every=1, average=average, keep=keep)
+    tables = []
+    training = Training(model, in_epochs(batches * (steps // 2)), chosen, valid=batches)
+    found = []
+    for event in training:
+        if isinstance(event, Valid):
+            found.append(event)
+            tables.append(model.table.detach().clone())
+    return model, found, tables, event
+
+
+def test_the_mean_of_the_last_weights_is_taken_where_it_is_better():
+    model, valid, tables, done = oscillating("last")
+    assert [event.averaged for event in valid] == [1, 1, 1, 1, 2]
+    torch.testing.assert_close(tables[4], (tables[2] + tables[3]) / 2)
+    losses = [event.evaluation.loss for event in valid]
+    assert losses[4] == pytest.approx(
+        (row_loss(tables[4], [0, 1]) + row_loss(tables[4], [0, 2])) / 2, abs=1e-6
+    )
+    assert losses[4] < min(losses[:4])
+    assert valid[4].best
+    assert done.valid_loss == losses[4]
+    assert torch.equal(model.table, tables[4])
+
+
+def test_a_worse_mean_is_not_taken():
+    """Learning one row alone, each validation is better than the one before, and than any mean."""
+    model = Bigram()
+    chosen = settings(lr=1.0, valid_every=1, average="last", keep=3)
+    batch = make_batch([0, 1])
+    valid = of(Valid, Training(model, in_epochs([batch] * 4), chosen, valid=[batch]))
+    assert [(event.averaged, event.best) for event in valid[-2:]] == [(1, True), (3, False)]
+    assert row_loss(model.table, [0, 1]) == pytest.approx(valid[-2].evaluation.loss, abs=1e-6)
+
+
+def test_one_validation_is_not_averaged():
+    _, valid, _, _ = oscillating("best", steps=2)
+    assert [event.averaged for event in valid] == [1, 1, 2]
+    chosen = settings(average="best")
+    batch = make_batch([0, 1])
+    events = Training(Bigram(), in_epochs([batch]), chosen, valid=[batch])
+    assert [event.averaged for event in of(Valid, events)] == [1]
+
+
 def test_patience_counts_validations_without_a_new_best():
     batches = in_epochs([make_batch([0, 1])] * 10)
     chosen = settings(lr=1.0, valid_every=1, patience=2)
@@ -459,6 +506,9 @@ def test_records():
     assert "objective" not in record(Train(place, 1.0, None, {}, 0.7, 3, 1e-3, 90, 12.3))
     valid = record(Valid(place, Evaluation(math.log(2), 11), 90, True))
     assert (valid["bits"], valid["targets"], valid["best"]) == (pytest.approx(1), 11, True)
+    assert "averaged" not in valid
+    assert record(Valid(place, Evaluation(1.0, 11), 90, True, averaged=3))["averaged"] == 3
+    assert record(Saved(place, 90, 1.0, averaged=3))["averaged"] == 3
     assert record(Done(place, "data", 90, 0, None)) == {
         "event": "done", "step": 7, "epoch": 2, "reason": "data", "tokens": 90, "skipped": 0,
         "seconds": 1.235,

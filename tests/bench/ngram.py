@@ -85,9 +85,10 @@ def prepare(folder: pathlib.Path, options: argparse.Namespace) -> Bench:
         corpus.write_text("".join(sentences[:5000]), "utf-8")
         test.write_text("".join(sentences[5000:]), "utf-8")
     records = folder / "corpus.jsonl"
-    with corpus.open(encoding="utf-8", newline="\n") as lines, records.open("w") as file:
-        for line in lines:
-            file.write(json.dumps({"tokens": line.split()}, ensure_ascii=False) + "\n")
+    with corpus.open("rb") as lines, records.open("w", encoding="utf-8") as file:
+        for line in lines:  # bytes are split at ASCII white space alone, as with --text
+            tokens = [token.decode() for token in line.split()]
+            file.write(json.dumps({"tokens": tokens}, ensure_ascii=False) + "\n")
     fallback = () if options.corpus else ("--discount_fallback",)
     return Bench(
         folder, found["lmplz"], found["query"], builder, corpus, records, test, fallback,

@@ -225,9 +225,9 @@ def test_the_best_model_is_kept(tmp_path, stream):
 def test_the_average_of_a_bumpy_run_is_its_result(tmp_path, kind):
     """What a step learns of one batch it forgets of the other: their mean knows both better."""
     model, data = tmp_path / "m", tmp_path / "data"
-    data.write_bytes(lm_stream([[CYCLE], [CYCLE[::-1]]] * 10))
+    data.write_bytes(lm_stream([[CYCLE], [CYCLE[::-1]]] * 60))
     options = ["--valid", str(data), "--valid-every", "1", "--average", kind, "--keep", "4"]
-    options += ["--optimizer", "sgd", "--lr", "1", "--quiet"]
+    options += ["--optimizer", "sgd", "--lr", "0.3", "--quiet"]
     done = run("seq-train", "rnn", *TINY, *options, "-o", str(model), str(data))
     assert done.status == 0
     *before, last = of("valid", records(done))

@@ -27,7 +27,7 @@ from seqtools.ngram.sorting import (
     sort_occurrences,
 )
 from seqtools.ngram.storage import BLOCK, Column, Store
-from seqtools.ngram.words import BOS, EOS, SPECIALS, Learner, Words
+from seqtools.ngram.words import BOS, EOS, SPECIALS, UNK, Learner, Words
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -75,7 +75,7 @@ class Reader:
     Args:
         store: where the ids are kept.
         vocabulary: the only words there are, all others being `<unk>`; None learns them.
-        unk_as_word: text spelled `<unk>` is an ordinary word.
+        unk_as_word: text spelled `<unk>` is an ordinary word, whatever the vocabulary says.
     """
 
     def __init__(
@@ -85,6 +85,8 @@ class Reader:
         self._words: Words | None = None
         if vocabulary is not None:
             strings = [*SPECIALS, *vocabulary]
+            if unk_as_word and SPECIALS[UNK] not in vocabulary:
+                strings.append(SPECIALS[UNK])
             self._words = Words.from_strings(strings, unk_as_word=unk_as_word)
         self._store = store
         self._ids = store.column(np.int32)

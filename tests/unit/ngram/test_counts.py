@@ -119,3 +119,12 @@ def test_a_closed_vocabulary() -> None:
         corpus = read(store, [["a", "b", "c"]], vocabulary=[b"c", b"x", b"a"])
         assert corpus.words.strings()[3:] == [b"a", b"c", b"x"]
         assert corpus.frequencies.tolist() == [1, 0, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("vocabulary", [[b"a"], [b"<unk>", b"a"]])
+def test_a_closed_vocabulary_and_a_word_that_is_spelled_unk(vocabulary: list[bytes]) -> None:
+    records = [["a", "<unk>", "b"], ["<unk>"]]
+    with Store(1 << 20) as store:
+        corpus = read(store, records, vocabulary=vocabulary, unk_as_word=True)
+        assert corpus.words.strings()[3:] == [b"<unk>", b"a"]
+        assert corpus.frequencies.tolist() == [1, 0, 2, 2, 1]

@@ -6,7 +6,7 @@ the encoder gives a position, D directions, L layers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,9 @@ from seqtools.models.config import check_shares, check_sizes, configure
 from seqtools.models.output import Output
 from seqtools.models.protocols import Attention as StepAttention
 from seqtools.models.protocols import LossTerms, State, TensorBatch
-from seqtools.nn.attention import SCORES, Memory, make_score
+from seqtools.nn.attention import SCORES, Attention, Memory, make_score
 from seqtools.nn.decoders import (
+    AttentiveDecoder,
     BahdanauDecoder,
     Decoder,
     DecoderState,
@@ -28,11 +29,13 @@ from seqtools.nn.decoders import (
 )
 from seqtools.nn.initialisation import initialise
 from seqtools.nn.layers import Dropout, Embedding
+from seqtools.nn.local import LOCAL, HardAttention
 from seqtools.nn.masks import length_mask
 from seqtools.nn.recurrent import STATES, Architecture, RecurrentStack, RecurrentState
 from seqtools.text.vocab import Vocabulary
 
 WIRINGS = ("bahdanau", "luong")
+WRAPPERS = {"local": "general", "hard": "additive"}  # attentions over a score, and their default
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,9 @@ class RecurrentSeq2SeqConfig:
     `bidirectional` and `merge` are the encoder's, `tied` binds output layer and target embeddings.
     `teacher_forcing` is the probability that a step of training is fed the true token before it and
     not the one the model found most probable (Bengio et al. 2015, one draw a token).
+    `attention_score` is what attention `local` (if None, general) or `hard` (additive) wraps.
+    `attention_window` is the D of `local` to both sides of its centre (10), and `local` whether
+    the centre is the step, "monotonic", or "predictive" (the default).
 
     Raises ConfigError for what cannot be.
     """
@@ -61,25 +67,52 @@ class RecurrentSeq2SeqConfig:
     tied: bool = False
     label_smoothing: float = 0.0
     teacher_forcing: float = 1.0
+    attention_score: str | None = None
+    attention_window: int | None = None
+    local: str | None = None
 
     def __post_init__(self) -> None:
-        if self.embedding is None:
-            object.__setattr__(self, "embedding", self.hidden)
+        self._default("embedding", self.hidden)
         check_sizes(self, "hidden", "embedding", "layers")
         check_shares(self, "dropout", "label_smoothing")
         if not 0.0 <= self.teacher_forcing <= 1.0:
             raise ConfigError(f"teacher forcing must be from 0 to 1, got {self.teacher_forcing}")
-        if self.attention not in ("none", *SCORES):
-            names = ", ".join(("none", *SCORES))
-            raise ConfigError(f"unknown attention {self.attention!r}: choose from {names}")
-        if self.wiring not in WIRINGS:
-            raise ConfigError(f"unknown wiring {self.wiring!r}: choose from {', '.join(WIRINGS)}")
+        self._check_attention()
+        _check_choice("wiring", self.wiring, WIRINGS)
         if self.attention == "none" and self.wiring != "bahdanau":
             raise ConfigError(f"without attention there is nothing to wire, got {self.wiring}")
         if self.input_feeding and self.wiring != "luong":
             raise ConfigError(f"input feeding belongs to luong wiring, got {self.wiring}")
-        if self.max_source is not None and self.attention != "location":
-            raise ConfigError(f"a max source belongs to location attention, got {self.attention}")
+        if self.max_source is not None and self.score != "location":
+            raise ConfigError(f"a max source belongs to location attention, got {self.score}")
+
+    def _check_attention(self) -> None:
+        """Fill in what local and hard attention need, and refuse it with any other."""
+        _check_choice("attention", self.attention, ("none", *SCORES, *WRAPPERS))
+        if self.attention in WRAPPERS:
+            self._default("attention_score", WRAPPERS[self.attention])
+            _check_choice("attention score", self.attention_score, SCORES)
+        elif self.attention_score is not None:
+            raise ConfigError(
+                f"an attention score belongs to local or hard attention, got {self.attention}"
+            )
+        if self.attention == "local":
+            self._default("attention_window", 10)
+            self._default("local", "predictive")
+            check_sizes(self, "attention_window")
+            _check_choice("kind of local attention", self.local, LOCAL)
+        elif self.attention_window is not None or self.local is not None:
+            what = "a kind of window" if self.attention_window is None else "an attention window"
+            raise ConfigError(f"{what} belongs to local attention, got {self.attention}")
+
+    def _default(self, name: str, value: object) -> None:
+        if getattr(self, name) is None:
+            object.__setattr__(self, name, value)
+
+    @property
+    def score(self) -> str:
+        """The name of the score that attention is made of; "none" without attention."""
+        return self.attention_score or self.attention
 
 
 @dataclass(frozen=True)
@@ -230,7 +263,7 @@ class RecurrentSeq2Seq(nn.Module):
         embedded = self.dropout(self.source_embedding(source))
         values, last = self.encoder(embedded, lengths)
         memory = None
-        if isinstance(self.decoder, BahdanauDecoder | LuongDecoder):
+        if isinstance(self.decoder, AttentiveDecoder):
             memory = self.decoder.attention.memory(values, length_mask(lengths, source.shape[1]))
         return Seq2SeqState(self.decoder.first_state(self.bridge(last)), memory)
 
@@ -264,6 +297,11 @@ class RecurrentSeq2Seq(nn.Module):
         return torch.stack(columns, 1)
 
 
+def _check_choice(what: str, name: str | None, names: Collection[str]) -> None:
+    if name not in names:
+        raise ConfigError(f"unknown {what} {name!r}: choose from {', '.join(names)}")
+
+
 def _make_decoder(config: RecurrentSeq2SeqConfig, embedding: int, value_size: int) -> Decoder:
     feeding = config.hidden if config.input_feeding else 0
     if config.attention == "none" or config.wiring == "luong":
@@ -277,20 +315,29 @@ def _make_decoder(config: RecurrentSeq2SeqConfig, embedding: int, value_size: in
         )
     if config.attention == "none":
         return PlainDecoder(stack)
-    score = make_score(config.attention, config.hidden, value_size, max_source=config.max_source)
+    attention = _make_attention(config, value_size)
     if config.wiring == "luong":
-        return LuongDecoder(stack, value_size, score, input_feeding=config.input_feeding)
+        return LuongDecoder(stack, value_size, attention, input_feeding=config.input_feeding)
     return BahdanauDecoder(
         config.architecture,
         embedding,
         config.hidden,
         value_size,
-        score,
+        attention,
         layers=config.layers,
         dropout=config.dropout,
         nonlinearity=config.nonlinearity,
         readout=embedding,
     )
+
+
+def _make_attention(config: RecurrentSeq2SeqConfig, value_size: int) -> Attention:
+    score = make_score(config.score, config.hidden, value_size, max_source=config.max_source)
+    if config.attention == "hard":
+        return HardAttention(score)
+    if config.local is None or config.attention_window is None:
+        return Attention(score)
+    return LOCAL[config.local](score, config.hidden, config.attention_window)
 
 
 def _along(flags: Tensor, part: Tensor) -> Tensor:

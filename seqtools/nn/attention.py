@@ -238,12 +238,13 @@ def _doubled(projected: Tensor) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Softmax over the last dimension of `scores` (B, T, S), where `mask` (B, S) is True.
+    """Softmax over the last dimension of `scores` (B, T, S), where `mask` is True.
 
-    Gives exactly 0 where it is False; a row that is False throughout gives 0 everywhere, and a
-    gradient of 0. The weights are float32 or wider, so that they sum to 1 under autocast too.
+    The mask is (B, S), or (B, T, S) where it differs by query. Gives exactly 0 where it is False; a
+    row that is False throughout gives 0 everywhere, and a gradient of 0. The weights are float32 or
+    wider, so that they sum to 1 under autocast too.
     """
-    mask = mask.unsqueeze(1)
+    mask = mask.unsqueeze(1) if mask.dim() == 2 else mask
     # A row of minus infinities would be NaN, in its gradient too; it is taken out beforehand.
     empty = ~mask.any(2, keepdim=True)
     scores = scores.masked_fill(~(mask | empty), -math.inf)
@@ -281,6 +282,8 @@ class Memory:
 class Attention(nn.Module):
     """Softmax of a score over the real source positions, and the mean of the source by it."""
 
+    counts_steps = False  # the weights depend on the number of the step
+
     def __init__(self, score: Score) -> None:
         super().__init__()
         self.score = score
@@ -289,15 +292,32 @@ class Attention(nn.Module):
         """Prepare the source `values` (B, S, K) with `mask` (B, S)."""
         return Memory(values, self.score.keys(values), mask)
 
-    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        """Give contexts (N, T, K) and weights (N, T, S) of `query` (N, T, Q); N = memory.rows."""
-        rows, steps, size = query.shape
+    def weigh(self, query: Tensor, scores: Tensor, mask: Tensor, steps: Tensor | None) -> Tensor:
+        """Give the weights (M, R, S), of R queries of each source in all its rows.
+
+        `query` (M, R, Q), their `scores` (M, R, S), `mask` (M, S), the numbers of their `steps`
+        (M, R) where they count.
+        """
+        return masked_softmax(scores, mask)
+
+    def forward(
+        self, query: Tensor, memory: Memory, first: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Give contexts (N, T, K) and weights (N, T, S) of `query` (N, T, Q); N = memory.rows.
+
+        `first` (N,), where steps count, is the number of each row's first query, from 0.
+        """
+        rows, length, size = query.shape
         if rows != memory.rows:
             raise ValueError(f"{rows} rows of queries, but a memory for {memory.rows}")
-        query = query.reshape(len(memory.values), memory.share * steps, size)
-        weights = masked_softmax(self.score(query, memory.keys), memory.mask)
+        sources, steps = len(memory.values), None
+        if first is not None:
+            numbers = first[:, None] + torch.arange(length, device=first.device)
+            steps = numbers.view(sources, memory.share * length)
+        query = query.reshape(sources, memory.share * length, size)
+        weights = self.weigh(query, self.score(query, memory.keys), memory.mask, steps)
         context = weights @ memory.values
         return (
-            context.view(rows, steps, context.shape[2]),
-            weights.view(rows, steps, weights.shape[2]),
+            context.view(rows, length, context.shape[2]),
+            weights.view(rows, length, weights.shape[2]),
         )

@@ -28,9 +28,10 @@ from seqtools.nn.recurrent import cell_weights
 
 
 def can_scan(cell: nn.RNNBase, attention: Attention) -> bool:
-    """Say whether `scan` knows the gradient of this cell and this score."""
+    """Say whether `scan` knows the gradient of this cell and this attention."""
     known = AdditiveScore | TanhSumScore | DotScore | GeneralScore
-    return isinstance(cell, nn.GRU) and isinstance(attention.score, known)
+    plain = type(attention) is Attention and isinstance(attention.score, known)
+    return isinstance(cell, nn.GRU) and plain
 
 
 def scan(

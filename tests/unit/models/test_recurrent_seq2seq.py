@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -20,6 +21,15 @@ WIRED = [
     {"wiring": "bahdanau"},
     {"wiring": "luong"},
     {"wiring": "luong", "input_feeding": True},
+]
+
+PARTIAL = [
+    {"attention": "local", "local": "monotonic", "attention_window": 1},
+    {"attention": "local", "wiring": "luong", "attention_window": 2},
+    {"attention": "local", "local": "monotonic", "wiring": "luong", "attention_window": 1},
+    {"attention": "local", "local": "monotonic", "attention_window": 1} | WIRED[3],
+    {"attention": "hard"},
+    {"attention": "hard", "attention_score": "general"} | WIRED[3],
 ]
 
 
@@ -64,7 +74,7 @@ def _stepped(model, batch):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("options", WIRED, ids=str)
+@pytest.mark.parametrize("options", [*WIRED, *PARTIAL], ids=str)
 @pytest.mark.parametrize("tied", [False, True])
 def test_steps_give_the_same_probabilities_as_the_whole(architecture, options, tied):
     model = _model(architecture, tied=tied, **options)
@@ -92,7 +102,7 @@ def test_every_attention_in_every_wiring(attention, wiring, layers):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("options", WIRED, ids=str)
+@pytest.mark.parametrize("options", [*WIRED, *PARTIAL], ids=str)
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_batch_order_and_padding_change_nothing(architecture, options, bidirectional):
     model = _model(architecture, bidirectional=bidirectional, **options)
@@ -107,7 +117,7 @@ def test_batch_order_and_padding_change_nothing(architecture, options, bidirecti
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("options", WIRED, ids=str)
+@pytest.mark.parametrize("options", [*WIRED, *PARTIAL], ids=str)
 def test_nothing_looks_ahead(architecture, options):
     model = _model(architecture, **options)
     other = (LONG[0], [*LONG[1][:3], 1, 1, 3])
@@ -117,7 +127,7 @@ def test_nothing_looks_ahead(architecture, options):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("options", WIRED, ids=str)
+@pytest.mark.parametrize("options", [*WIRED, *PARTIAL], ids=str)
 def test_prefixes_of_different_lengths(architecture, options):
     model = _model(architecture, **options)
     batch = _batch(LONG, SHORT)
@@ -130,7 +140,7 @@ def test_prefixes_of_different_lengths(architecture, options):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("options", WIRED, ids=str)
+@pytest.mark.parametrize("options", [*WIRED, *PARTIAL], ids=str)
 def test_selected_rows_go_on_as_before(architecture, options):
     model = _model(architecture, **options)
     batch = _batch(LONG, SHORT, EMPTY)
@@ -145,7 +155,7 @@ def test_selected_rows_go_on_as_before(architecture, options):
         state = model.select(after, rows)
 
 
-@pytest.mark.parametrize("options", WIRED, ids=str)
+@pytest.mark.parametrize("options", [*WIRED, *PARTIAL], ids=str)
 def test_no_nan_from_sources_without_tokens(options):
     model = _model(**options).train()
     for batch in (_batch(LONG, EMPTY), _batch(EMPTY), _batch(EMPTY, pad=2)):
@@ -212,7 +222,7 @@ def test_luong_step_by_the_formula(feeding):
     torch.testing.assert_close(model.token_logprobs(batch)[0], torch.stack(expected))
 
 
-@pytest.mark.parametrize("options", WIRED, ids=str)
+@pytest.mark.parametrize("options", [*WIRED, *PARTIAL[:4]], ids=str)
 def test_without_teacher_forcing_the_model_reads_its_own_tokens(options):
     model = _model(teacher_forcing=0.0, **options)
     batch = _batch(LONG)
@@ -261,12 +271,50 @@ def test_autocast_is_close_and_keeps_weights_and_probabilities_float32(architect
         ({"attention": "location"}, "a max source of at least 1, got None"),
         ({"attention": "dot", "bidirectional": True}, "of one size, got 256 and 512"),
         ({"teacher_forcing": 1.5}, "from 0 to 1, got 1.5"),
+        ({"attention_score": "dot"}, "belongs to local or hard attention, got additive"),
+        ({"attention_window": 3}, "an attention window belongs to local attention, got additive"),
+        ({"attention": "hard", "local": "monotonic"}, "a kind of window belongs to local .* hard"),
+        ({"attention": "local", "local": "m"}, "unknown kind of local attention 'm': choose from"),
+        ({"attention": "local", "attention_window": 0}, "attention window must be at least 1"),
+        ({"attention": "hard", "attention_score": "local"}, "unknown attention score 'local'"),
+        ({"attention": "hard", "attention_score": "location"}, "a max source of at least 1"),
         ({"layers": 0}, "layers must be at least 1, got 0"),
     ],
 )
 def test_bad_options(options, message):
     with pytest.raises(ConfigError, match=message):
         RecurrentSeq2Seq(RecurrentSeq2SeqConfig("gru", **options), SOURCES, V)
+
+
+def test_what_local_and_hard_attention_are_by_default():
+    made = {}
+    for name in ("local", "hard"):
+        config = RecurrentSeq2SeqConfig("gru", attention=name)
+        made[name] = config.attention_score, config.attention_window, config.local
+        assert RecurrentSeq2SeqConfig(**asdict(config)) == config
+    assert made == {"local": ("general", 10, "predictive"), "hard": ("additive", None, None)}
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("attention", ["local", "hard"])
+def test_every_score_can_be_wrapped(score, attention):
+    options = {"max_source": 20} if score == "location" else {}
+    model = _model(attention=attention, attention_score=score, merge="sum", **options)
+    batch = _batch(LONG, SHORT, EMPTY)
+    stepped, seen = _stepped(model, batch)
+    torch.testing.assert_close(stepped, model.token_logprobs(batch))
+    for step in seen:
+        sums = step["cross"].sum(3).view(-1)
+        assert sums[2] == 0.0
+        assert (sums[:2] > 0).all()
+        assert (sums[:2] == 1).all() if attention == "hard" else (sums[:2] < 1).all()
+
+
+def test_hard_attention_is_drawn_in_training_and_the_best_in_decoding():
+    model, batch = _model(attention="hard"), _batch(LONG, SHORT)
+    assert torch.equal(model.token_logprobs(batch), model.token_logprobs(batch))
+    losses = {model.train().loss(batch)[0].terms["nll"][0].item() for _ in range(5)}
+    assert len(losses) > 1
 
 
 def test_a_source_is_needed():
@@ -276,7 +324,7 @@ def test_a_source_is_needed():
 
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("options", WIRED, ids=str)
+@pytest.mark.parametrize("options", [*WIRED, *PARTIAL], ids=str)
 def test_cuda_equals_cpu(options):
     model, batch = _model(**options), _batch(LONG, SHORT, EMPTY)
     expected = model.token_logprobs(batch)

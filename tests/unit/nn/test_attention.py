@@ -6,6 +6,7 @@ from torch.autograd import gradcheck
 
 from seqtools.errors import ConfigError
 from seqtools.nn.attention import SCORES, Attention, make_score, masked_softmax, tanh_scores
+from seqtools.nn.local import HardAttention, MonotonicAttention, PredictiveAttention
 
 B, T, S, Q, K, A = 2, 3, 4, 5, 6, 7
 
@@ -14,11 +15,11 @@ def _random(*size, seed=0):
     return torch.randn(*size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def _score(name, value_size=K):
+def _score(name, value_size=K, max_source=S + 2):
     if name.endswith("dot"):
         value_size = Q
     size = A if name in ("additive", "tanh-sum") else None
-    score = make_score(name, Q, value_size, attention_size=size, max_source=S + 2).double()
+    score = make_score(name, Q, value_size, attention_size=size, max_source=max_source).double()
     for index, parameter in enumerate(score.parameters()):
         torch.nn.init.uniform_(parameter, -1, 1, generator=torch.Generator().manual_seed(index))
     return score, value_size
@@ -102,6 +103,13 @@ def test_softmax_of_minus_infinity_is_zero():
     torch.testing.assert_close(result, torch.tensor([[[0.25, 0.75, 0.0]]]))
 
 
+def test_softmax_where_the_mask_differs_by_query():
+    scores = torch.tensor([[[0.0, math.log(3), 9.0]] * 3])
+    masks = torch.tensor([[[True, True, False], [False, False, True], [False, False, False]]])
+    expected = torch.tensor([[[0.25, 0.75, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]])
+    torch.testing.assert_close(masked_softmax(scores, masks), expected)
+
+
 @pytest.mark.parametrize("name", SCORES)
 def test_weights_sum_to_one_under_autocast(name):
     score, size = _score(name)
@@ -148,6 +156,166 @@ def test_selected_memory_serves_the_selected_rows(name, rows):
         single = memory.select(torch.tensor([source]))
         expected = attention(query[row : row + 1], single)
         torch.testing.assert_close((context[row], weights[row]), (expected[0][0], expected[1][0]))
+
+
+def _partial(kind, window=2, score="general"):
+    wrapped, size = _score(score, max_source=LONG)
+    attention = (kind(wrapped) if kind is HardAttention else kind(wrapped, Q, window)).double()
+    for index, parameter in enumerate(attention.parameters()):
+        torch.nn.init.uniform_(parameter, -1, 1, generator=torch.Generator().manual_seed(index))
+    return attention.eval(), size
+
+
+LONG = 9  # source positions, of which the second row has 5
+LENGTHS = torch.tensor([[True] * LONG, [True] * 5 + [False] * 4])
+
+
+@pytest.mark.parametrize("score", ["general", "additive", "location"])
+@pytest.mark.parametrize("window", [1, 2, 20])
+def test_monotonic_window_by_hand(score, window):
+    attention, size = _partial(MonotonicAttention, window, score)
+    query, values = _random(B, 7, Q), _random(B, LONG, size, seed=1)
+    memory = attention.memory(values, LENGTHS)
+    context, weights = attention(query, memory, torch.tensor([0, 2]))
+    scores = attention.score(query, memory.keys)
+    for b, (length, first) in enumerate([(LONG, 0), (5, 2)]):
+        for t in range(7):
+            centre = min(first + t, length - 1)
+            inside = range(max(centre - window, 0), min(centre + window + 1, length))
+            total = sum(torch.exp(scores[b, t, s]) for s in inside)
+            expected = torch.zeros(LONG, dtype=torch.float64)
+            for s in inside:
+                expected[s] = torch.exp(scores[b, t, s]) / total
+            torch.testing.assert_close(weights[b, t], expected)
+            torch.testing.assert_close(context[b, t], expected @ values[b])
+
+
+@pytest.mark.parametrize("window", [1, 2, 20])
+def test_predictive_window_by_equations_9_and_10(window):
+    attention, size = _partial(PredictiveAttention, window)
+    query, values = 3 * _random(B, 7, Q), _random(B, LONG, size, seed=1)
+    memory = attention.memory(values, LENGTHS)
+    context, weights = attention(query, memory)
+    scores, sigma = attention.score(query, memory.keys), window / 2
+    for b, length in enumerate([LONG, 5]):
+        for t in range(7):
+            hidden = torch.tanh(attention.projection.weight @ query[b, t])
+            p = length * torch.sigmoid(attention.place @ hidden)
+            inside = [s for s in range(length) if p - window <= s <= p + window]
+            total = sum(torch.exp(scores[b, t, s]) for s in inside)
+            expected = torch.zeros(LONG, dtype=torch.float64)
+            for s in inside:
+                gauss = torch.exp(-((s - p) ** 2) / (2 * sigma**2))
+                expected[s] = torch.exp(scores[b, t, s]) / total * gauss
+            torch.testing.assert_close(weights[b, t], expected)
+            torch.testing.assert_close(context[b, t], expected @ values[b])
+
+
+def test_predictive_window_learns_its_place():
+    attention, size = _partial(PredictiveAttention)
+    values, parameters = _random(B, LONG, size, seed=1), list(attention.parameters())
+
+    def run(query, *_):
+        return attention(query, attention.memory(values, LENGTHS))
+
+    assert gradcheck(run, [_random(B, 2, Q).requires_grad_(), *parameters])
+    context, _ = run(_random(B, 2, Q))
+    context.sum().backward()
+    assert attention.place.grad.all()
+    assert attention.projection.weight.grad.all()
+
+
+def test_hard_attention_takes_the_best_position():
+    attention, size = _partial(HardAttention)
+    query, values = _random(B, T, Q), _random(B, LONG, size, seed=1)
+    memory = attention.memory(values, LENGTHS)
+    context, weights = attention(query, memory)
+    scores = attention.score(query, memory.keys).detach()
+    for b, length in enumerate([LONG, 5]):
+        for t in range(T):
+            best = max(range(length), key=lambda s, row=scores[b, t]: float(row[s]))
+            assert weights[b, t].tolist() == [float(s == best) for s in range(LONG)]
+            torch.testing.assert_close(context[b, t], values[b, best])
+
+
+def test_hard_attention_draws_from_the_softmax_in_training():
+    attention, _ = _partial(HardAttention)
+    scores = torch.tensor([0.0, math.log(2), math.log(5), 9.0]).expand(1, 20_000, 4)
+    torch.manual_seed(0)
+    mask = torch.tensor([[True, True, True, False]])
+    drawn = attention.train().weigh(scores[:, :, :1], scores, mask, None)
+    assert ((drawn == 0) | (drawn == 1)).all()
+    assert torch.equal(drawn.sum(2), torch.ones(1, 20_000))
+    share = drawn.mean(1)[0]
+    # Three standard deviations of a share of 20000 draws are 0.011 at most.
+    torch.testing.assert_close(share, torch.tensor([1, 2, 5, 0]) / 8, atol=0.011, rtol=0)
+
+
+def test_hard_attention_has_the_gradient_of_the_softmax_of_its_noisy_scores():
+    attention, _ = _partial(HardAttention)
+    scores, wanted = _random(B, T, LONG).requires_grad_(), _random(B, T, LONG, seed=1)
+    torch.manual_seed(5)
+    drawn = attention.train().weigh(scores[:, :, :1], scores, LENGTHS, None)
+    (found,) = torch.autograd.grad((drawn * wanted).sum(), scores)
+    torch.manual_seed(5)
+    noisy = scores - torch.empty_like(scores).exponential_().log()
+    soft = masked_softmax(noisy, LENGTHS)
+    (expected,) = torch.autograd.grad((soft * wanted).sum(), scores)
+    torch.testing.assert_close(found, expected)
+    assert torch.equal(drawn.argmax(2), soft.argmax(2))
+
+
+def test_hard_attention_learns_where_to_look():
+    """Of six positions, each with its own vector, that which is wanted."""
+    score = make_score("location", 1, 6, max_source=6)
+    torch.nn.init.zeros_(score.query.weight)
+    torch.nn.init.zeros_(score.query.bias)
+    attention = HardAttention(score).train()
+    optimiser = torch.optim.SGD(attention.parameters(), lr=0.5)
+    query, values = torch.ones(8, 1, 1), torch.eye(6).expand(8, 6, 6)
+    memory = attention.memory(values, torch.ones(8, 6, dtype=torch.bool))
+    torch.manual_seed(1)
+    for _ in range(100):
+        context, _ = attention(query, memory)
+        optimiser.zero_grad()
+        (context - torch.eye(6)[4]).square().sum(2).mean().backward()
+        optimiser.step()
+    assert score(query, memory.keys).softmax(2)[0, 0, 4] > 0.9
+    assert attention.eval()(query, memory)[1][:, 0, 4].all()
+
+
+@pytest.mark.parametrize("kind", [MonotonicAttention, PredictiveAttention, HardAttention])
+@pytest.mark.parametrize("training", [False, True])
+def test_partial_attention_to_a_source_without_tokens(kind, training):
+    attention, size = _partial(kind)
+    query, values = _random(B, T, Q).requires_grad_(), _random(B, S, size).requires_grad_()
+    mask, first = torch.tensor([[False] * S, [True] * S]), torch.zeros(B, dtype=torch.long)
+    attention.train(training)
+    context, weights = attention(query, attention.memory(values, mask), first)
+    assert not context[0].any()
+    assert not weights[0].any()
+    assert weights[1].any(1).all()
+    (context.sum() + weights.square().sum()).backward()
+    assert torch.isfinite(values.grad).all()
+    if kind is not HardAttention or training:  # the best position has no gradient
+        assert torch.isfinite(query.grad).all()
+        assert not query.grad[0].any()
+    context, weights = attention(query, attention.memory(values[:, :0], mask[:, :0]), first)
+    assert weights.shape == (B, T, 0)
+    assert not context.any()
+
+
+@pytest.mark.parametrize("kind", [MonotonicAttention, PredictiveAttention, HardAttention])
+def test_rows_that_share_a_source_have_windows_of_their_own(kind):
+    attention, size = _partial(kind, window=1)
+    memory = attention.memory(_random(B, LONG, size), LENGTHS)
+    wide = memory.select(torch.tensor([0, 0, 0, 1, 1, 1]))
+    query, first = _random(6, 2, Q, seed=3), torch.tensor([0, 4, 1, 2, 0, 7])
+    context, weights = attention(query, wide, first)
+    for row in range(6):
+        one, single = slice(row, row + 1), memory.select(torch.tensor([row // 3]))
+        expected = attention(query[one], single, first[one])
+        torch.testing.assert_close((context[one], weights[one]), expected)
 
 
 def test_errors():

@@ -18,7 +18,7 @@ def _decoder(name, architecture="gru"):
     value_size = H if "dot" in name else 6
     score = make_score(name, H, value_size, attention_size=7, max_source=S)
     decoder = BahdanauDecoder(
-        architecture, E, H, value_size, score,
+        architecture, E, H, value_size, Attention(score),
         layers=1, dropout=0.0, nonlinearity="tanh", readout=2,
     ).double()  # fmt: skip
     for index, parameter in enumerate(decoder.parameters()):

@@ -1,5 +1,7 @@
 """Keys and values of what a decoder was fed, as a value that grows by one input a step.
 
+For searches: no gradient flows through it.
+
 Shapes: B rows, H heads, D size of a head, C columns. Column c holds the input at position c of its
 row; rows may have been fed different numbers of inputs.
 """
@@ -54,7 +56,7 @@ class Cache:
             values: its values.
             places: the column of each row, (B,); None puts them behind the columns in use.
         """
-        column = self.columns
+        keys, values, column = keys.detach(), values.detach(), self.columns
         needed = column + 1 if places is None else max(column, int(places.max()) + 1)
         old_keys, old_values, taken = self.keys, self.values, self.taken
         if needed > old_keys.shape[2] or taken[0] != column or places is not None:
@@ -80,7 +82,7 @@ class Cache:
 
 def _grown(part: Tensor, columns: int, rows: Tensor | None) -> Tensor:
     """Copy the first columns of `part`, of all rows or those given, with room behind them."""
-    kept = part[:, :, :columns]
+    kept = part.detach()[:, :, :columns]
     count = len(part) if rows is None else len(rows)
     grown = part.new_empty(count, part.shape[1], columns + _ROOM, part.shape[3])
     if rows is None:

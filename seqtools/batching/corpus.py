@@ -30,7 +30,7 @@ class Options:
 
     Attributes:
         ids: records hold ids, which are taken as they are, without bos or eos.
-        max_length: longest sequence, its eos counted.
+        max_length: longest sequence, the symbols around it (but for the bos) counted.
         truncate: what becomes of a longer one: `right` cuts its end off, `left` its beginning,
             `drop` leaves the record out, `error` calls it a bad record.
         batch_size: rows at most.
@@ -314,9 +314,8 @@ class Corpus(ABC):
         if self.options.truncate == "error":
             for part, column in zip(parts, columns, strict=True):
                 if len(part) > limit:
-                    raise too_long_error(
-                        f'"{column.field}"', len(part) + len(column.eos), self.options
-                    )
+                    length = len(part) + len(column.eos)
+                    raise too_long_error([column.field], length, self.options)
         return [self.trim(part, limit) for part in parts]
 
     def trim(self, part: list[Any], limit: int) -> list[Any]:
@@ -406,6 +405,8 @@ class Corpus(ABC):
         return max(int(lengths.max()), self.options.pad_to)
 
 
-def too_long_error(what: str, length: int, options: Options) -> RecordError:
-    """Say that a record is too long."""
-    return RecordError(f"{what} has length {length}, more than {options.max_length}")
+def too_long_error(fields: list[str], length: int, options: Options) -> RecordError:
+    """Say that what stands in a record's `fields`, together, is too long."""
+    names = " and ".join(f'"{field}"' for field in fields)
+    have = "has" if len(fields) == 1 else "have"
+    return RecordError(f"{names} {have} length {length}, more than {options.max_length}")

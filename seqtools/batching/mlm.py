@@ -155,8 +155,8 @@ class MlmCorpus(Corpus):
         if total <= room:
             return parts
         if options.truncate == "error":
-            names = " and ".join(f'"{c.field}"' for c in (self._column, self._second)[: len(parts)])
-            raise too_long_error(names, total + symbols, options)
+            fields = [self._column.field, self._second.field][: len(parts)]
+            raise too_long_error(fields, total + symbols, options)
         if len(parts) == 1:
             return [self.trim(parts[0], room)]
         sizes = shorten(np.array([len(parts[0])]), np.array([len(parts[1])]), room)

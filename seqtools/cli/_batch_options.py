@@ -86,7 +86,7 @@ _CUTTING = (
     ),
     click.option("--no-shuffle", is_flag=True, help="Keep the order of the file."),
     click.option("--drop-last", is_flag=True, help="Leave out what fills no whole batch."),
-    click.option("--max-length", type=POSITIVE, help="Longest sequence, its end symbol counted."),
+    click.option("--max-length", type=POSITIVE, help="Longest sequence, the symbols around it counted."),
     click.option(
         "--truncate", type=click.Choice(["right", "left", "drop", "error"]),
         help="Longer ones: lose their end, lose their beginning, are left out, or are bad"

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtools.batching.padding import gather, pad_right
+from seqtools.batching.padding import gather, pad_left, pad_right
 
 LISTS = st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), min_size=1, max_size=6)
 
@@ -28,11 +28,13 @@ def test_rows_stand_where_a_loop_would_put_them(rows, more, fill, left):
 
 
 @given(LISTS, st.integers(0, 3), st.integers(0, 9))
-def test_pad_right_gives_what_padding_on_the_right_gives(rows, more, fill):
+def test_padding_can_be_moved_to_the_other_side(rows, more, fill):
     width = max(map(len, rows)) + more
     flat, starts, lengths = place(rows)
     left = gather(flat, starts, lengths, width, fill, left=True)
-    assert pad_right(left, lengths).tolist() == gather(flat, starts, lengths, width, fill).tolist()
+    right = gather(flat, starts, lengths, width, fill)
+    assert pad_right(left, lengths).tolist() == right.tolist()
+    assert pad_left(right, lengths).tolist() == left.tolist()
 
 
 def test_an_id_equal_to_the_padding_is_kept():

@@ -148,6 +148,15 @@ def test_a_batch_survives_its_line(data, rows, width):
         ({"source": [[1]]}, '"source_lengths" must be a list'),
         ({"source": [[1], [2]], "source_lengths": [1, 1]}, '"inputs" has 1 rows, but "source" 2'),
         ({"carry": 1}, '"carry" must be a boolean'),
+        ({"segments": [[0, 1]]}, r'"inputs" are \(1, 3\) ids, but "segments" \(1, 2\)'),
+        ({"segments": [[0, 1, 2]]}, '"segments" must be 0 or 1'),
+        ({"segments": [[0, -1, 1]]}, '"segments" must be 0 or 1'),
+        ({"segments": None}, '"segments" must be a list of rows'),
+        ({"segments": [[0, 0, True]]}, '"segments" must be'),
+        ({"next_sentence": [0, 1]}, '"next_sentence" must be a list with a number for each of 1'),
+        ({"next_sentence": 1}, '"next_sentence" must be a list'),
+        ({"next_sentence": [2]}, '"next_sentence" must be 0 or 1'),
+        ({"next_sentence": ["1"]}, '"next_sentence" must be'),
         ({"records": "r"}, '"records" must be a list'),
         ({"seqtools": "batches"}, "a header stands where a batch should be"),
     ],
@@ -247,6 +256,16 @@ def test_a_pair_needs_its_source():
     made = Header("seq2seq", {"source": WORDS, "target": WORDS}, [1], None, {})
     with pytest.raises(InputError, match='"source" is missing'):
         list(Reader(lines(made, batch())))
+
+
+def test_ids_of_an_mlm_must_be_in_its_vocabulary():
+    made, size = Header("mlm", {"tokens": WORDS}, [1], None, {}), len(WORDS)
+    segments = np.array([[0, 0, 1]], np.int32)
+    (read,) = Reader(lines(made, batch(segments=segments)))
+    assert read.segments.tolist() == [[0, 0, 1]]
+    for changes in ({"rows": ((size, 1, 1),)}, {"targets": ((1, size, 1),)}):
+        with pytest.raises(InputError, match=f"has id {size}, but its vocabulary {size} entries"):
+            list(Reader(lines(made, batch(**changes))))
 
 
 def test_an_empty_stream():

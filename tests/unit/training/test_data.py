@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from seqtools.batching.corpus import Options
+from seqtools.batching.mlm import Masking, MlmCorpus
 from seqtools.batching.stream import IGNORED, Batch
 from seqtools.batching.tasks import LmCorpus, Sampling, Seq2seqCorpus
 from seqtools.errors import ConfigError, FormatError, InputError
@@ -115,6 +116,25 @@ def test_left_padded_pairs_are_moved_to_the_right():
     assert not np.array_equal(right.source, left.source)
     for name in ("inputs", "targets", "lengths", "source", "source_lengths"):
         assert torch.equal(getattr(one, name), getattr(other, name))
+
+
+def test_segments_and_next_sentences_come_with_the_rows():
+    vocabulary = Vocabulary.build(dict.fromkeys("abc", 1), specials=("pad", "mask", "cls", "sep"))
+    batches = []
+    for left in (False, True):
+        corpus = MlmCorpus(vocabulary, Options(pad_left=left), Masking(next_sentence=True))
+        for number in range(1, 6):
+            corpus.append(corpus.encode({"tokens": ["a"] * number}), number)
+        corpus.freeze()
+        batches += corpus.batches(1)
+    right, left = batches
+    one, other = to_tensors(right, "cpu"), to_tensors(left, "cpu", left=True)
+    assert one.segments.dtype == one.next_sentence.dtype == torch.int64
+    assert one.segments.tolist() == right.segments.tolist() != left.segments.tolist()
+    assert one.next_sentence.tolist() == right.next_sentence.tolist()
+    for name in ("inputs", "targets", "lengths", "segments", "next_sentence"):
+        assert torch.equal(getattr(one, name), getattr(other, name))
+    assert to_tensors(next(lm().batches(1)), "cpu").segments is None
 
 
 def test_a_batch_without_targets_is_none(tmp_path):

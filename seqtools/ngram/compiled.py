@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from numba.core import config, event
+from numba.core.caching import FunctionCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,15 +31,25 @@ if _FOLDER is not None and not os.environ.get("NUMBA_CACHE_DIR"):
     config.CACHE_DIR = _FOLDER  # type: ignore[attr-defined]
 
 
+class _Cache(FunctionCache):
+    """Numba's cache, but for a disk that is full being no error."""
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        with contextlib.suppress(OSError):
+            super().save_overload(signature, data)  # type: ignore[no-untyped-call]
+
+
 def kernel(function: F) -> F:
     """Compile a function on its first call, without the interpreter's lock.
 
     Compiled code is kept for later runs; where there is no place for it that is no error, and every
     run compiles.
     """
+    compiled: Any = numba.njit(nogil=True)(function)
     with contextlib.suppress(RuntimeError):  # numba finds no folder that it may write
-        return cast(F, numba.njit(nogil=True, cache=True)(function))
-    return cast(F, numba.njit(nogil=True)(function))
+        # As njit(cache=True) does with its own.
+        compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
+    return cast(F, compiled)
 
 
 def inlined(function: F) -> F:

@@ -1,0 +1,53 @@
+"""Where compiled functions are kept, and where they cannot be."""
+
+import errno
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from seqtools.ngram.compiled import frozen, inlined, kernel
+
+
+def twice(number: int) -> int:
+    return 2 * number
+
+
+def test_a_full_disk_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def save(*arguments: Any) -> None:
+        tried.append(arguments)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(IndexDataCacheFile, "save", save)
+    assert kernel(twice)(21) == 42
+    assert len(tried) == 1
+
+
+def test_no_folder_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(*arguments: Any) -> None:
+        raise RuntimeError("no locator available")
+
+    monkeypatch.setattr(FunctionCache, "__init__", nowhere)
+    assert kernel(twice)(21) == 42
+
+
+def test_a_compiled_function_takes_others_in() -> None:
+    part = inlined(twice)
+
+    def more(number: int) -> int:
+        return part(number) + 1
+
+    assert kernel(more)(21) == 43
+
+
+def test_what_is_frozen_is_not_copied() -> None:
+    array = np.zeros(3)
+    view = frozen(array)
+    array[1] = 5
+    assert view.tolist() == [0, 5, 0]
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from seqtools.cli._io import Session
-from seqtools.streams.files import WHOLE, Place, chomp
+from seqtools.streams.files import WHOLE, Place, chomp, read_blocks
 from seqtools.streams.parallel import Reject, Transform
 from seqtools.streams.records import loads
 
@@ -83,14 +83,14 @@ def read_text(
 
     streams = session.streams
     for block in session.blocks(keep_blank=True):
-        if streams.shard == WHOLE and is_plain(block.data, refused):
+        if streams.shard == WHOLE and _is_plain(block.data, refused):
             session.records += block.count_records()
             take(block.data)
         else:
             for place, raw in block.lines(streams.shard, streams.first_record):
                 session.records += 1
                 try:
-                    check_line(raw, check)
+                    _check_line(raw, check)
                 except RecordError as error:
                     session.reject(Reject(place, raw, str(error)))
                     continue
@@ -98,12 +98,49 @@ def read_text(
         session.progress()
 
 
-def is_plain(data: bytes, refused: tuple[bytes, ...] = ()) -> bool:
+def read_heldout(
+    path: str, transform: Transform | None, take: Callable[[bytes], None],
+    *, refused: tuple[bytes, ...] = (), check: Callable[[bytes], None] | None = None,
+) -> None:  # fmt: skip
+    """Read a file beside the inputs, which may not have bad records.
+
+    Args:
+        path: of the file.
+        transform: packs one record; None where there are plain lines.
+        take: receives packed records or whole lines, some at a time.
+        refused: as for `read_text`.
+        check: as for `read_text`.
+
+    Raises:
+        InputError: a record is bad.
+    """
+    from seqtools.errors import InputError, RecordError
+
+    for block in read_blocks([path], keep_blank=transform is None):
+        if transform is None and _is_plain(block.data, refused):
+            take(block.data)
+            continue
+        pieces = []
+        for place, raw in block.lines(WHOLE, 1):
+            try:
+                if transform is None:
+                    _check_line(raw, check)
+                    pieces.append(raw + b"\n")
+                else:
+                    packed = transform(loads(chomp(raw)), place.number)
+                    assert isinstance(packed, bytes)
+                    pieces.append(packed)
+            except RecordError as error:
+                raise InputError(place.source, place.line, str(error)) from None
+        take(b"".join(pieces))
+
+
+def _is_plain(data: bytes, refused: tuple[bytes, ...]) -> bool:
     """Whether there is nothing in the lines that has to be looked for line by line."""
     return not any(spelled in data for spelled in refused) and _is_utf8(data)
 
 
-def check_line(raw: bytes, check: Callable[[bytes], None] | None = None) -> None:
+def _check_line(raw: bytes, check: Callable[[bytes], None] | None) -> None:
     """See that a line is UTF-8, and what `check` asks for besides.
 
     Raises:

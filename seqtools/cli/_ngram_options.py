@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import click
 
 from seqtools.cli import _run
 from seqtools.cli._options import Streams
+from seqtools.streams.files import STDIN
+from seqtools.streams.outputs import Output, open_output
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+field_option = click.option(
+    "--field", default="tokens", show_default=True, help="Field with the tokens."
+)
 text_option = click.option(
     "--text", is_flag=True, help="Read plain lines; words are separated by white space."
 )
@@ -29,6 +35,33 @@ def memory_options(function: F) -> F:
     for option in reversed(_MEMORY):
         function = option(function)
     return function
+
+
+def refuse_same_input(streams: Streams, option: str, path: str | None) -> None:
+    """See that the file of an option and the records do not both come from stdin."""
+    if path == STDIN and STDIN in streams.files:
+        raise click.UsageError(f"{option} and the records cannot both come from stdin.")
+
+
+def refuse_same_output(streams: Streams, option: str, path: str | None) -> None:
+    """See that the file of an option is none that the command writes anyway."""
+    if path is not None and path in (streams.output or STDIN, streams.rejects):
+        raise click.UsageError(f"{option} goes to the same place as other output.")
+
+
+@contextlib.contextmanager
+def side_output(path: str | None) -> Iterator[Output | None]:
+    """A file beside the output, which appears whole, and only where all goes well."""
+    if path is None:
+        yield None
+        return
+    output = open_output(path)
+    try:
+        yield output
+    except BaseException:
+        output.discard()
+        raise
+    output.commit()
 
 
 def tell_of_compiling(streams: Streams) -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from seqtools.cli._io import Session
-from seqtools.cli._ngram_options import tell_of_compiling, text_option
+from seqtools.cli._ngram_options import (
+    field_option,
+    refuse_same_input,
+    refuse_same_output,
+    side_output,
+    tell_of_compiling,
+    text_option,
+)
 from seqtools.cli._options import Streams, example, filter_options
 from seqtools.errors import RecordError
-from seqtools.streams.files import STDIN
-from seqtools.streams.outputs import Output, open_output
 
 if TYPE_CHECKING:
     from seqtools.ngram.model import Model
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--model", required=True, metavar="FILE", help="Model: ARPA, or what seq-ngram train made."
 )
-@click.option("--field", default="tokens", show_default=True, help="Field with the tokens.")
+@field_option
 @text_option
 @click.option(
     "--eos/--no-eos", default=True, help="Predict </s> after each record and count it (default)."
@@ -57,17 +61,15 @@ def score(
     n_tokens (what was predicted: all tokens, and </s>), and n_oov, those of them that the model
     does not know. The perplexity of all records together goes to stderr.
     """
-    if model == STDIN and STDIN in streams.files:
-        raise click.UsageError("--model and the records cannot both come from stdin.")
-    if summary is not None and summary in (streams.output or STDIN, streams.rejects):
-        raise click.UsageError("--summary goes to the same place as other output.")
+    refuse_same_input(streams, "--model", model)
+    refuse_same_output(streams, "--summary", summary)
     from seqtools.ngram import model as ngrams
     from seqtools.ngram.scoring import Scorer, summarise
     from seqtools.streams.records import loads, to_line
     from seqtools.text.convert import read_text
 
     tell_of_compiling(streams)
-    with Session(streams) as session, _opened(summary) as target:
+    with Session(streams) as session, side_output(summary) as target:
         opened = ngrams.load(model)
         scorer = Scorer(opened, eos=eos)
         counts = session.filter(
@@ -150,21 +152,6 @@ def _details(scores: Scores) -> dict[str, Any]:
     if logprobs.size and logprobs.min() == -math.inf:
         logprobs = [plain(value) if math.isinf(value) else value for value in logprobs]
     return {"token_logprobs": logprobs, "matched": scores.matched}
-
-
-@contextmanager
-def _opened(path: str | None) -> Iterator[Output | None]:
-    """The file for the summary, which is not there if anything fails."""
-    if path is None:
-        yield None
-        return
-    target = open_output(path)
-    try:
-        yield target
-    except BaseException:
-        target.discard()
-        raise
-    target.commit()
 
 
 def _lines(result: dict[str, Any]) -> Iterator[str]:

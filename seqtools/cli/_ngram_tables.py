@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from seqtools.cli._io import Session
-from seqtools.cli._ngram_input import check_line, is_plain, read_text
-from seqtools.cli._ngram_options import memory_options, tell_of_compiling, text_option
+from seqtools.cli._ngram_input import read_heldout, read_text
+from seqtools.cli._ngram_options import (
+    field_option,
+    memory_options,
+    refuse_same_input,
+    refuse_same_output,
+    side_output,
+    tell_of_compiling,
+    text_option,
+)
 from seqtools.cli._options import (
     POSITIVE,
     Streams,
@@ -138,7 +145,7 @@ def extract(streams: Streams, windows: Windows, field: tuple[str, ...]) -> None:
         '{"ngram":["b","a"],"count":1}',
     )
 )
-@click.option("--field", default="tokens", show_default=True, help="Field with the tokens.")
+@field_option
 @text_option
 @_windows(markers=True)
 @click.option(
@@ -182,19 +189,23 @@ def count(
 
     if heldout is not None and report is None:
         raise click.UsageError("--heldout FILE needs --report FILE.")
-    if report is not None and report == (streams.output or "-"):
-        raise click.UsageError("Output and --report go to the same place.")
+    refuse_same_input(streams, "--heldout", heldout)
+    refuse_same_output(streams, "--report", report)
     if heldout is not None:
         check_inputs([heldout])
     limit = parse_memory(memory) * 2 // 3  # the rest is for words, and for reading
     reader = _Reader(field, text=text, markers=windows.markers)
     tell_of_compiling(streams)
-    with Session(streams) as session, _reporting(report) as target, Store(limit, temp_dir) as store:
+    with (
+        Session(streams) as session,
+        side_output(report) as target,
+        Store(limit, temp_dir) as store,
+    ):
         counter = Counter(windows.order, windows.shape, store)
         reader.read(session, counter)
         if heldout is not None:
             counter.hold_out()
-            reader.read_file(heldout, counter)
+            reader.read_heldout(heldout, counter)
         for lines in counter.lines(min_count):
             session.output.write(lines)
         sparsity = counter.sparsity()
@@ -227,25 +238,12 @@ class _Reader:
             return
         read_text(session, counter.add_text, refused=self._refused, check=self._check_line)
 
-    def read_file(self, path: str, counter: Counter) -> None:
+    def read_heldout(self, path: str, counter: Counter) -> None:
         """A file besides."""
-        from seqtools.errors import InputError, RecordError
-        from seqtools.streams.files import WHOLE, chomp, read_blocks
-        from seqtools.streams.records import loads
-
-        for block in read_blocks([path], keep_blank=self._text):
-            if self._text and is_plain(block.data, self._refused):
-                counter.add_text(block.data)
-                continue
-            for place, raw in block.lines(WHOLE, 1):
-                try:
-                    if self._text:
-                        check_line(raw, self._check_line)
-                        counter.add_text(raw + b"\n")
-                    else:
-                        counter.add_packed(self._pack(loads(chomp(raw)), place.number))
-                except RecordError as error:
-                    raise InputError(place.source, place.line, str(error)) from None
+        transform, take = (
+            (None, counter.add_text) if self._text else (self._pack, counter.add_packed)
+        )
+        read_heldout(path, transform, take, refused=self._refused, check=self._check_line)
 
     def _pack(self, record: Record, number: int) -> bytes:
         from seqtools.ngram.extraction import refuse_markers
@@ -262,23 +260,6 @@ class _Reader:
 
         if self._markers:
             refuse_markers([word.decode() for word in raw.split()], "the line")
-
-
-@contextlib.contextmanager
-def _reporting(path: str | None) -> Iterator[Output | None]:
-    """The file for the report, which appears if all goes well."""
-    if path is None:
-        yield None
-        return
-    from seqtools.streams.outputs import open_output
-
-    output = open_output(path)
-    try:
-        yield output
-    except BaseException:
-        output.discard()
-        raise
-    output.commit()
 
 
 def _write_report(output: Output, sparsity: list[Sparsity], *, heldout: bool) -> None:

@@ -9,8 +9,14 @@ import click
 
 from seqtools.cli import _run
 from seqtools.cli._io import Session
-from seqtools.cli._ngram_input import read_packed, read_text
-from seqtools.cli._ngram_options import memory_options, tell_of_compiling, text_option
+from seqtools.cli._ngram_input import read_heldout, read_packed, read_text
+from seqtools.cli._ngram_options import (
+    field_option,
+    memory_options,
+    refuse_same_input,
+    tell_of_compiling,
+    text_option,
+)
 from seqtools.cli._options import (
     POSITIVE,
     FiniteFloat,
@@ -155,7 +161,7 @@ _CHOICES = [
     )
 )
 @collect(Choices, "choices", _CHOICES)
-@click.option("--field", default="tokens", show_default=True, help="Field with the tokens.")
+@field_option
 @text_option
 @memory_options
 @stream_options(jobs=True)
@@ -175,12 +181,17 @@ def train(
     holds every kind of model. `-o -` writes ARPA to stdout.
     """
     arpa = _is_arpa(streams.output)
+    refuse_same_input(streams, "--heldout", choices.heldout)
+    refuse_same_input(streams, "--vocab", choices.vocab)
     from seqtools.ngram.counts import Reader
     from seqtools.ngram.estimate import estimate
     from seqtools.ngram.storage import Store, parse_memory
+    from seqtools.streams.files import check_inputs
 
     settings = choices.settings()
     limit = parse_memory(memory)
+    if choices.heldout is not None:
+        check_inputs([choices.heldout])
     known = None if choices.vocab is None else _read_vocabulary(choices.vocab, arpa=arpa)
     if arpa:
         _check_arpa(settings, unk_as_word=choices.unk_as_word)
@@ -273,25 +284,13 @@ def _packer(field: str, *, arpa: bool) -> Transform:
 
 
 def _read_heldout(path: str, words: Words, field: str, *, text: bool) -> Any:
+    """Ids (n,) of all held-out text, with that of `</s>` after each record."""
     import numpy as np
 
-    from seqtools.errors import InputError, RecordError
-    from seqtools.ngram.words import pack_tokens
-    from seqtools.streams.files import WHOLE, chomp, read_blocks
-    from seqtools.streams.records import get_tokens, loads
-
+    encode = words.encode_text if text else words.encode_packed
+    transform = None if text else _packer(field, arpa=False)
     found = [np.empty(0, dtype=np.int32)]
-    for block in read_blocks([path], keep_blank=text):
-        if text:
-            found.append(words.encode_text(block.data, mark=True)[0])
-            continue
-        records = []
-        for line in block.lines(WHOLE, 1):
-            try:
-                records.append(get_tokens(loads(chomp(line.raw)), field))
-            except RecordError as error:
-                raise InputError(line.place.source, line.place.line, str(error)) from None
-        found.append(words.encode_packed(pack_tokens(records), mark=True)[0])
+    read_heldout(path, transform, lambda data: found.append(encode(data, mark=True)[0]))
     return np.concatenate(found)
 
 

@@ -105,19 +105,42 @@ def test_a_word_spelled_unk(tmp_path: pathlib.Path) -> None:
     assert "ARPA cannot hold a word <unk> beside the model's own" in done.stderr
 
 
-def test_a_heldout_line_that_is_bad_is_named(tmp_path: pathlib.Path) -> None:
-    tmp_path.joinpath("in").write_text('{"tokens":["a"]}\n')
-    tmp_path.joinpath("held").write_text('{"tokens":["a"]}\n{"tokens":1}\n')
-    options = ["--order", "1", "--smoothing", "jelinek-mercer", "--heldout", "held", "--quiet"]
-    done = run("seq-ngram", "train", *options, "-o", "m.arpa", "in", cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("options", "data", "reason"),
+    [
+        ([], b'{"tokens":["a"]}\n{"tokens":1}\n', '"tokens" must be a list of strings, got number'),
+        (["--text"], b"a\n\xff\n", "not UTF-8"),
+    ],
+)
+def test_a_heldout_line_that_is_bad_is_named(
+    tmp_path: pathlib.Path, options: list[str], data: bytes, reason: str
+) -> None:
+    tmp_path.joinpath("held").write_bytes(data)
+    done = run(
+        "seq-ngram", "train", "--order", "1", "--smoothing", "jelinek-mercer", "--quiet",
+        "--heldout", "held", "-o", "m.arpa", *options, stdin=b'{"tokens":["a"]}\n', cwd=tmp_path,
+    )  # fmt: skip
     assert done.status == 1
-    assert done.stderr == 'seq-ngram: held:2: "tokens" must be a list of strings, got number\n'
-    missing = run(
-        "seq-ngram", "train", *options[:-2], "nowhere", "-o", "m.arpa", "in", cwd=tmp_path
-    )
-    assert missing.status == 2
-    assert missing.stderr == "seq-ngram: nowhere: No such file or directory\n"
+    assert done.stderr == f"seq-ngram: held:2: {reason}\n"
     assert not tmp_path.joinpath("m.arpa").exists()
+
+
+def test_a_heldout_file_that_cannot_be_read_is_named_before_the_work(
+    tmp_path: pathlib.Path,
+) -> None:
+    options = ["--order", "1", "--smoothing", "jelinek-mercer", "-o", "m.arpa", "--heldout"]
+    done = run("seq-ngram", "train", *options, "nowhere", stdin=b"{\n", cwd=tmp_path)
+    assert done.status == 2
+    assert done.stderr == "seq-ngram: nowhere: No such file or directory\n"
+
+
+@pytest.mark.parametrize("option", ["--heldout", "--vocab"])
+def test_stdin_is_read_once(tmp_path: pathlib.Path, option: str) -> None:
+    smoothing = "jelinek-mercer" if option == "--heldout" else "mle"
+    options = ["--order", "1", "--smoothing", smoothing, "-o", "m.arpa", option, "-"]
+    done = run("seq-ngram", "train", *options, stdin=b'{"tokens":["a"]}\n', cwd=tmp_path)
+    assert done.status == 2
+    assert f"{option} and the records cannot both come from stdin" in done.stderr
 
 
 def test_no_folder_for_temporary_files(tmp_path: pathlib.Path) -> None:

@@ -26,7 +26,7 @@ from seqtools.ngram.linking import Grams, link_all
 from seqtools.ngram.model import Model
 from seqtools.ngram.sorting import HIGHEST
 from seqtools.ngram.storage import roomy
-from seqtools.ngram.words import EOS, SPECIALS, UNK, Words
+from seqtools.ngram.words import EOS, SPECIALS, UNK, Words, is_utf8
 from seqtools.streams.files import read_blocks
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -248,7 +248,7 @@ class Reader:
         for row, string in enumerate(section.strings):
             if places.setdefault(string, row) != row:
                 self.lines.fail(f"the word {_shown(string)} is there twice", line + row)
-            if not _is_utf8(string):
+            if not is_utf8(string):
                 self.lines.fail(f"the word {_shown(string)} is not UTF-8", line + row)
         specials = [*SPECIALS]
         if SPECIALS[UNK] not in places and b"<UNK>" in places:
@@ -279,14 +279,6 @@ def _shown(text: bytes) -> str:
     """Something from the file, as a message shows it."""
     shown = repr(text.decode("utf-8", "backslashreplace"))
     return shown if len(shown) <= 100 else shown[:80] + "..." + shown[0]
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _enlarged(array: Array, used: int, shape: tuple[int, ...]) -> Array:

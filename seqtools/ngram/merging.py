@@ -17,6 +17,7 @@ from seqtools.errors import InputError, RecordError, SeqtoolsError
 from seqtools.ngram.compiled import kernel
 from seqtools.ngram.putting import put_bytes, put_whole
 from seqtools.ngram.storage import temporary_folder
+from seqtools.ngram.words import is_utf8
 from seqtools.streams.files import WHOLE, Block, Place, chomp, read_blocks, reason
 from seqtools.streams.records import Record, dumps, get, get_tokens, loads, name_of
 
@@ -92,7 +93,7 @@ def _read(path: str) -> _Blocks:
         data, places = block.data, None
         if data and not data.endswith(b"\n"):
             data += b"\n"
-        if not _is_utf8(data):
+        if not is_utf8(data):
             data, places = _rewrite(block)
         found, position = _check(_array(last), _array(data))
         if found == _ODD and places is None:
@@ -143,16 +144,6 @@ def _put_by(tables: list[_Blocks], folder: str | None) -> _Blocks:
                 yield piece[:end], False
     except OSError as error:
         raise SeqtoolsError(f"{place}: temporary file: {reason(error)}") from None
-
-
-def _is_utf8(data: bytes) -> bool:
-    if data.isascii():  # which is quick to see
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _array(data: bytes) -> Array:

@@ -218,6 +218,17 @@ def pack_record(tokens: Sequence[str]) -> bytes:
     return b"".join(token.encode() + b"\xff" for token in tokens) + b"\xfe"
 
 
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are UTF-8."""
+    if data.isascii():  # which is quick to see
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _enlarged(array: Array, used: int, size: int) -> Array:
     larger = np.zeros(size, dtype=array.dtype)
     larger[:used] = array[:used]

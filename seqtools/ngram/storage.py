@@ -115,7 +115,7 @@ class Store:
             column.free()
 
     def column(self, dtype: Any, capacity: int | None = None) -> Column:
-        """An empty column that will hold at most `capacity` values, if that is known."""
+        """An empty column that will hold at most `capacity` values in memory, if that is known."""
         kind = np.dtype(dtype)
         if capacity is None:  # in memory, there cannot be more
             capacity = min(self.memory, _machine_memory()) // kind.itemsize
@@ -237,10 +237,10 @@ class Column:
             SeqtoolsError: no room on the disk.
         """
         end = self._length + len(values)
-        if self._buffer is not None and not self._store._touch(
-            self._buffer, end * self.dtype.itemsize
-        ):
-            self.spill()
+        if self._buffer is not None:
+            size = end * self.dtype.itemsize
+            if end > len(self._array) or not self._store._touch(self._buffer, size):
+                self.spill()
         if self._buffer is not None:
             self._array[self._length : end] = values
         else:

@@ -63,6 +63,15 @@ def test_a_limit_beyond_the_memory_of_the_machine_is_none() -> None:
         assert column[0:5].tolist() == [0, 1, 2, 3, 4]
 
 
+def test_more_than_was_foreseen_goes_to_disk() -> None:
+    with Store(1 << 10) as store:
+        column = store.column(np.uint8, 4)
+        column.append(np.arange(3))
+        column.append(np.arange(3, 6))
+        assert column.on_disk
+        assert column[0:9].tolist() == [0, 1, 2, 3, 4, 5]
+
+
 def test_memory_that_cannot_be_had_is_told_as_numpy_tells_it() -> None:
     for make in (roomy, np.empty):
         with pytest.raises(MemoryError):

@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import pathlib
+import shutil
 
 import pytest
 
@@ -20,17 +21,24 @@ def convert(*arguments: str, cwd: pathlib.Path, stdin: bytes = b"") -> bytes:
     return done.stdout
 
 
-@pytest.fixture
-def trained(tmp_path: pathlib.Path) -> pathlib.Path:
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A folder with a model in ARPA, and the same in our format."""
+    folder = tmp_path_factory.mktemp("models")
     text = b"the cat sat\nthe dog sat\nthe cat ran\n\xe7\x8c\xab sat\n" * 3 + b"a cat\n"
     for name in ("m.arpa", "m.safetensors"):
         done = run(
             NGRAM, "train", "--order", "3", "--text", "--discount-fallback", "--quiet", "-o", name,
-            stdin=text, cwd=tmp_path,
+            stdin=text, cwd=folder,
         )  # fmt: skip
         assert done.status == 0, done.stderr
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def trained(models: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+    """The same in a folder of the test's own."""
+    return shutil.copytree(models, tmp_path, dirs_exist_ok=True)
 
 
 def test_there_and_back(trained: pathlib.Path) -> None:

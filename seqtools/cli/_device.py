@@ -71,7 +71,7 @@ compute_options = collect(
 """Give a command `--device`, `--threads` and `--precision`, as its argument `compute`."""
 
 
-def start_torch(compute: Compute, *, tf32: bool = False) -> torch.device:
+def start_torch(compute: Compute, *, tf32: bool = False, processes: int = 1) -> torch.device:
     """Load torch, set its threads, and give the device.
 
     OpenMP's threads wait passively: in a pipe another process always wants the core they would
@@ -80,11 +80,13 @@ def start_torch(compute: Compute, *, tf32: bool = False) -> torch.device:
     Args:
         compute: the options.
         tf32: whether a GPU may round the factors of float32 products to 10 bits.
+        processes: how many do this, and share the cores.
 
     Raises:
         ConfigError: the device is not there.
     """
-    threads = compute.threads or _threads_asked_for() or available_cores()
+    ours = max(1, available_cores() // processes)
+    threads = compute.threads or _threads_asked_for() or ours
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))

@@ -12,7 +12,7 @@ import signal
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from seqtools.errors import RecordError, SeqtoolsError
 from seqtools.streams.files import WHOLE, Block, Place, Shard, chomp
@@ -27,6 +27,18 @@ Counts = Counter[str]
 Parse = Callable[[bytes], Record]
 # A record and its number to what is written in its place: a record, or lines already encoded.
 Transform = Callable[[Record, int], Record | bytes]
+
+
+class Portion(Protocol):
+    """What is done at once: a `Block`, or anything that may end with a wait for more."""
+
+    @property
+    def pause(self) -> bool:
+        """Reading on would wait, so everything so far is to be written out first."""
+
+
+P = TypeVar("P", bound=Portion)
+R = TypeVar("R")
 
 
 class Together(Protocol):
@@ -162,8 +174,8 @@ class Filter:
 
 
 def map_blocks(
-    blocks: Iterable[Block], start: Callable[[], Callable[[Block], Result]], jobs: int
-) -> Generator[Result, None, None]:
+    blocks: Iterable[P], start: Callable[[], Callable[[P], R]], jobs: int
+) -> Generator[R, None, None]:
     """The results of the blocks, in order.
 
     Args:
@@ -193,7 +205,7 @@ class _Pool:
     result is used, so it waits for the pipe only.
     """
 
-    def __init__(self, run: Callable[[Block], Result], jobs: int) -> None:
+    def __init__(self, run: Callable[[Any], Any], jobs: int) -> None:
         import gc
         import multiprocessing
 
@@ -217,7 +229,7 @@ class _Pool:
             self.close()
             raise
 
-    def map(self, blocks: Iterable[Block]) -> Iterator[Result]:
+    def map(self, blocks: Iterable[Portion]) -> Iterator[Any]:
         busy: deque[Connection] = deque()
         free = deque(pipe for _, pipe in self._workers)
         errors: list[SeqtoolsError] = []
@@ -250,24 +262,23 @@ class _Pool:
             process.join()
         self._workers = []
 
-    def _send(self, pipe: Connection, block: Block) -> None:
+    def _send(self, pipe: Connection, block: Portion) -> None:
         try:
             pipe.send(block)
         except OSError:
             raise SeqtoolsError("a worker process died") from None
 
-    def _receive(self, pipe: Connection) -> Result:
+    def _receive(self, pipe: Connection) -> Any:
         try:
             answer = pipe.recv()
         except (EOFError, OSError):
             raise SeqtoolsError("a worker process died") from None
         if isinstance(answer, BaseException):
             raise answer
-        result: Result = answer
-        return result
+        return answer
 
 
-def _until_error(blocks: Iterable[Block], errors: list[SeqtoolsError]) -> Iterator[Block]:
+def _until_error(blocks: Iterable[P], errors: list[SeqtoolsError]) -> Iterator[P]:
     """The blocks; an error of the reader is kept, for after the results of all before it."""
     try:
         yield from blocks
@@ -275,7 +286,7 @@ def _until_error(blocks: Iterable[Block], errors: list[SeqtoolsError]) -> Iterat
         errors.append(error)
 
 
-def _work(run: Callable[[Block], Result], pipe: Connection, others: list[Connection]) -> None:
+def _work(run: Callable[[Any], Any], pipe: Connection, others: list[Connection]) -> None:
     """The life of a worker: blocks in, results out, until the pipe closes."""
     # The parent answers for signals; without its pipe ends we would never see it go.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -291,7 +302,7 @@ def _work(run: Callable[[Block], Result], pipe: Connection, others: list[Connect
         os._exit(0)
 
 
-def _answer(run: Callable[[Block], Result], block: Block) -> Result | BaseException:
+def _answer(run: Callable[[P], R], block: P) -> R | BaseException:
     """The result, or the error as one that goes through a pipe and keeps its traceback."""
     try:
         return run(block)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,13 +10,15 @@ import click
 
 from seqtools.cli._io import Session
 from seqtools.cli._options import collect, stream_options
+from seqtools.errors import RecordError
 from seqtools.streams.files import STDIN, check_inputs
 
 if TYPE_CHECKING:
-    from seqtools.evaluation.pairs import Key, Texts
     from seqtools.streams.records import Record
 
 F = TypeVar("F", bound=Callable[..., Any])
+H = TypeVar("H")
+R = TypeVar("R")
 
 _OPTIONS = (
     click.option("--hypothesis", metavar="FIELD", help="Field of the output."),
@@ -65,13 +67,29 @@ def pair_options(function: F) -> F:
     return collect(Pairing, "pairing", _OPTIONS)(wrapper)
 
 
-def read_pairs(session: Session, pairing: Pairing) -> Iterator[tuple[str, Texts]]:
-    """Every hypothesis with its references.
+def read_pairs(
+    session: Session,
+    pairing: Pairing,
+    take: Callable[[H, list[R]], None],
+    read_output: Callable[[Record, str], H],
+    read_reference: Callable[[Record, str], R],
+) -> None:
+    """Give every hypothesis with its references to `take`; RecordError there: they are bad.
+
+    Args:
+        session: the run.
+        pairing: where they are.
+        take: is called for each record in turn.
+        read_output: takes the hypothesis out of a record's field.
+        read_reference: takes a reference out of a record's field.
 
     Raises:
         ConfigError: a file with references cannot be opened.
+        InputError: a reference or a hypothesis is left over, or a key stands twice.
     """
-    from seqtools.evaluation.pairs import ByKey, InOrder, get_key, get_string
+    from seqtools.evaluation.pairs import ByKey, InOrder, Key, get_key
+    from seqtools.streams.files import chomp
+    from seqtools.streams.parallel import Reject
     from seqtools.streams.records import loads
     from seqtools.text.convert import read_text
 
@@ -84,24 +102,24 @@ def read_pairs(session: Session, pairing: Pairing) -> Iterator[tuple[str, Texts]
     def key(record: Record) -> Key:
         return get_key(record, by) if by else ""
 
-    def hypothesis(record: Record) -> tuple[Key, str, Texts]:
-        inline = [] if pairing.reference_file else references(record)
-        return key(record), get_string(record, output), inline
+    def references(record: Record) -> list[R]:
+        return [read_reference(record, field) for field in answers]
 
-    def references(record: Record) -> Texts:
-        return [get_string(record, field) for field in answers]
-
-    sources: list[ByKey | InOrder] = [
+    sources: list[ByKey[R] | InOrder[R]] = [
         ByKey(path, by, lambda record: (key(record), references(record)))
         if by
         else InOrder(path, references, parse=parse, keep_blank=pairing.text)
         for path in pairing.reference_file
     ]
-    for place, (own, text, inline) in session.read(
-        hypothesis, parse=parse, keep_blank=pairing.text
-    ):
-        found = [reference for source in sources for reference in source.find(place, own)]
-        yield text, inline + found
+    for place, raw in session.lines(keep_blank=pairing.text):
+        try:
+            record = parse(chomp(raw))
+            own, hypothesis = key(record), read_output(record, output)
+            found = [] if sources else references(record)
+            found += [reference for source in sources for reference in source.find(place, own)]
+            take(hypothesis, found)
+        except RecordError as error:
+            session.reject(Reject(place, raw, str(error)))
     if not (by and session.rejected):  # a reference may belong to a rejected record
         for source in sources:
             source.finish(session.records)

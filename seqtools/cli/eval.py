@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,7 +14,12 @@ from seqtools.cli._pairing import Pairing, pair_options, read_pairs
 from seqtools.errors import SeqtoolsError
 
 if TYPE_CHECKING:
+    from seqtools.evaluation.accuracy import Guess
     from seqtools.evaluation.corpus import Metric
+    from seqtools.streams.records import Record
+
+H = TypeVar("H")
+R = TypeVar("R")
 
 TOKENIZERS = ("13a", "zh", "char", "intl", "none")
 
@@ -49,7 +54,7 @@ def bleu(streams: Streams, pairing: Pairing, tokenize: str, *, lowercase: bool) 
     """
     from seqtools.evaluation.bleu import Bleu
 
-    _score(streams, pairing, Bleu(tokenize=tokenize, lowercase=lowercase))
+    _score_texts(streams, pairing, Bleu(tokenize=tokenize, lowercase=lowercase))
 
 
 @cli.command(
@@ -70,7 +75,7 @@ def chrf(streams: Streams, pairing: Pairing, word_order: int, *, lowercase: bool
     """chrF in percent, by sacrebleu, with its signature."""
     from seqtools.evaluation.chrf import Chrf
 
-    _score(streams, pairing, Chrf(word_order=word_order, lowercase=lowercase))
+    _score_texts(streams, pairing, Chrf(word_order=word_order, lowercase=lowercase))
 
 
 @cli.command(
@@ -84,7 +89,42 @@ def exact(streams: Streams, pairing: Pairing, *, lowercase: bool) -> None:
     """Share of outputs that equal a reference, character for character."""
     from seqtools.evaluation.exact import Exact
 
-    _score(streams, pairing, Exact(lowercase=lowercase))
+    _score_texts(streams, pairing, Exact(lowercase=lowercase))
+
+
+@cli.command(
+    epilog=example(
+        """$ echo '{"text":["to","<mask>"],"filled":["to","be"],"gold":["to","bee"]}' \\""",
+        "  | seq-eval accuracy --hypothesis filled --reference gold --masked text",
+        '{"metric":"accuracy","score":0.0,"correct":0,"total":1,"majority":1.0,'
+        '"majority_value":"bee","records":1}',
+    )
+)
+@click.option(
+    "--masked", metavar="FIELD", help="Count only where the list FIELD has the token <mask>."
+)
+@click.option("--labels", is_flag=True, help="Add precision, recall and F1 of every value.")
+@pair_options
+def accuracy(
+    streams: Streams, pairing: Pairing, masked: str | None, *, labels: bool, lowercase: bool
+) -> None:
+    """Share of values that equal the reference, beside always guessing the commonest.
+
+    A string is one value (a label). Lists (tags, tokens) are compared item by item.
+    """
+    from seqtools.evaluation.accuracy import Accuracy, get_guesses
+    from seqtools.evaluation.pairs import get_values
+    from seqtools.text.specials import SPECIALS
+
+    if len(pairing.reference) > 1 or len(pairing.reference_file) > 1:
+        raise click.UsageError("accuracy compares with one reference only.")
+    if masked and pairing.text:
+        raise click.UsageError("--masked does not go with --text.")
+
+    def guesses(record: Record, field: str) -> Guess:
+        return get_guesses(record, field, masked, SPECIALS["mask"])
+
+    _score(streams, pairing, Accuracy(lowercase=lowercase, labels=labels), guesses, get_values)
 
 
 @cli.command(
@@ -105,11 +145,23 @@ def perplexity(streams: Streams) -> None:
         _write(session, metric.result)
 
 
-def _score(streams: Streams, pairing: Pairing, metric: Metric) -> None:
+def _score_texts(streams: Streams, pairing: Pairing, metric: Metric[str, str]) -> None:
+    """A metric of texts, to which lists of tokens are joined."""
+    from seqtools.evaluation.pairs import get_string
+
+    _score(streams, pairing, metric, get_string, get_string)
+
+
+def _score(
+    streams: Streams,
+    pairing: Pairing,
+    metric: Metric[H, R],
+    read_output: Callable[[Record, str], H],
+    read_reference: Callable[[Record, str], R],
+) -> None:
     """Feed a metric with every pair, and write what it finds."""
     with Session(streams) as session:
-        for hypothesis, references in read_pairs(session, pairing):
-            metric.add(hypothesis, references)
+        read_pairs(session, pairing, metric.add, read_output, read_reference)
         _write(session, metric.result)
         if advice := metric.advice():  # within, for rejects end the session with their own status
             _run.warn(advice)

@@ -8,14 +8,17 @@ The score is the very number `sacrebleu` gives for the same texts; a test holds 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+H_contra = TypeVar("H_contra", contravariant=True)
+R_contra = TypeVar("R_contra", contravariant=True)
 
 
-class Metric(Protocol):
-    """A score of hypotheses against references, fed pair by pair."""
+class Metric(Protocol[H_contra, R_contra]):
+    """A score of hypotheses against references, fed pair by pair; of texts both are strings."""
 
-    def add(self, hypothesis: str, references: Sequence[str]) -> None:
-        """Count one hypothesis against one or more references."""
+    def add(self, hypothesis: H_contra, references: Sequence[R_contra]) -> None:
+        """Count one hypothesis against one or more references; RecordError: they do not fit."""
 
     def advice(self) -> str | None:
         """What the user may have overlooked, if anything."""

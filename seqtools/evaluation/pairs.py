@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from seqtools.errors import InputError, RecordError
 from seqtools.streams.files import WHOLE, Place, chomp, read_blocks
@@ -12,8 +12,21 @@ from seqtools.streams.parallel import Parse
 from seqtools.streams.records import Record, get, get_tokens, loads, name_of
 
 Key = str | int
-Texts = list[str]
 T = TypeVar("T")
+
+
+def get_values(record: Record, field: str) -> str | list[str]:
+    """The field as a string or a list of tokens, whichever it is.
+
+    Raises:
+        RecordError: it is missing or something else.
+    """
+    value: Any = get(record, field)
+    if type(value) is str:
+        return value
+    if type(value) is list:
+        return get_tokens(record, field)
+    raise RecordError(f'"{field}" must be a string or a list of tokens, got {name_of(value)}')
 
 
 def get_string(record: Record, field: str) -> str:
@@ -22,12 +35,8 @@ def get_string(record: Record, field: str) -> str:
     Raises:
         RecordError: it is missing or something else.
     """
-    value = get(record, field)
-    if type(value) is str:
-        return value
-    if type(value) is list:
-        return " ".join(get_tokens(record, field))
-    raise RecordError(f'"{field}" must be a string or a list of tokens, got {name_of(value)}')
+    value = get_values(record, field)
+    return value if isinstance(value, str) else " ".join(value)
 
 
 def get_key(record: Record, field: str) -> Key:
@@ -42,7 +51,7 @@ def get_key(record: Record, field: str) -> Key:
     raise RecordError(f'"{field}" must be a string or a whole number, got {name_of(value)}')
 
 
-class InOrder:
+class InOrder(Generic[T]):
     """The n-th reference belongs to the n-th hypothesis; nothing is held in memory.
 
     Args:
@@ -55,7 +64,7 @@ class InOrder:
     def __init__(
         self,
         path: str,
-        check: Callable[[Record], Texts],
+        check: Callable[[Record], list[T]],
         *,
         parse: Parse = loads,
         keep_blank: bool = False,
@@ -63,7 +72,7 @@ class InOrder:
         self._path = path
         self._records = _read(path, check, parse=parse, keep_blank=keep_blank)
 
-    def find(self, place: Place, key: Key = "") -> Texts:
+    def find(self, place: Place, key: Key = "") -> list[T]:
         """The references of the hypothesis at `place`, whatever its key.
 
         Places come in order; some may be left out.
@@ -87,7 +96,7 @@ class InOrder:
             raise InputError(place.source, place.line, reason)
 
 
-class ByKey:
+class ByKey(Generic[T]):
     """The reference with the same key belongs to a hypothesis; all are held in memory.
 
     Args:
@@ -99,17 +108,19 @@ class ByKey:
         InputError: a record is bad, or two have one key.
     """
 
-    def __init__(self, path: str, field: str, check: Callable[[Record], tuple[Key, Texts]]) -> None:
+    def __init__(
+        self, path: str, field: str, check: Callable[[Record], tuple[Key, list[T]]]
+    ) -> None:
         self._path = path
         self._field = field
-        self._texts: dict[Key, tuple[Place, Texts]] = {}
+        self._texts: dict[Key, tuple[Place, list[T]]] = {}
         self._used: dict[Key, Place] = {}
         places: dict[Key, Place] = {}
         for place, (key, texts) in _read(path, check):
             self._refuse_second(places, key, place)
             self._texts[key] = place, texts
 
-    def find(self, place: Place, key: Key) -> Texts:
+    def find(self, place: Place, key: Key) -> list[T]:
         """The references of the hypothesis at `place` with this key.
 
         Raises:

@@ -85,6 +85,51 @@ def test_several_references() -> None:
     assert one(done.stdout) == {"metric": "exact", "score": 0.5, "equal": 1, "records": 2}
 
 
+def test_accuracy_of_labels_and_of_lists() -> None:
+    fields = ("--hypothesis", "output", "--reference", "tgt")
+    stdin = records({"output": "joy", "tgt": "joy"}, {"output": "joy", "tgt": "fear"})
+    assert one(run("seq-eval", "accuracy", *fields, stdin=stdin).stdout) == {
+        "metric": "accuracy", "score": 0.5, "correct": 1, "total": 2,
+        "majority": 0.5, "majority_value": "fear", "records": 2,
+    }  # fmt: skip
+    table = one(run("seq-eval", "accuracy", *fields, "--labels", stdin=stdin).stdout)
+    assert [(row["label"], row["f1"]) for row in table["labels"]] == [("fear", 0), ("joy", 2 / 3)]
+    assert table["macro_f1"] == 1 / 3
+    lists = records({"output": ["DT", "nn", "VB"], "tgt": ["DT", "NN", "NN"]})
+    found = one(run("seq-eval", "accuracy", *fields, "--lowercase", stdin=lists).stdout)
+    assert (found["correct"], found["total"], found["majority_value"]) == (2, 3, "nn")
+
+
+def test_accuracy_of_masked_positions() -> None:
+    stdin = records(
+        {"tokens": ["<mask>", "b", "<mask>"], "output": ["a", "x", "c"], "tgt": ["a", "b", "d"]},
+        {"tokens": ["b"], "output": ["b"], "tgt": ["b"]},
+    )
+    found = one(run("seq-eval", "accuracy", *PAIR, "--masked", "tokens", stdin=stdin).stdout)
+    assert (found["correct"], found["total"], found["records"]) == (1, 2, 2)
+    stdin = records({"tokens": ["b"], "output": ["b"], "tgt": ["b"]})
+    done = run("seq-eval", "accuracy", *PAIR, "--masked", "tokens", stdin=stdin)
+    assert (done.status, done.stdout) == (1, b"")
+    assert done.stderr == "seq-eval: no record has a value to compare, so there is no accuracy\n"
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_lists_of_different_lengths_are_bad_records(apart: bool, tmp_path: pathlib.Path) -> None:
+    pairs = [(["a"], ["a"]), (["a", "b"], ["a"]), (["a"], ["b"]), ("a", ["a"])]
+    stdin = records(*({"output": output, "tgt": tgt} for output, tgt in pairs))
+    (tmp_path / "ref").write_bytes(stdin)
+    arguments = ("seq-eval", "accuracy", *PAIR, *(("--reference-file", "ref") if apart else ()))
+    done = run(*arguments, stdin=stdin, cwd=tmp_path)
+    assert (done.status, done.stdout) == (1, b"")
+    expected = "seq-eval: <stdin>:2: the output has 2 values, but its reference 1\n"
+    assert done.stderr == expected
+    done = run(*arguments, "--rejects", "bad", stdin=stdin, cwd=tmp_path)
+    assert done.status == 3
+    found = one(done.stdout)
+    assert (found["correct"], found["total"], found["records"]) == (1, 2, 2)
+    assert (tmp_path / "bad").read_bytes() == b"".join(stdin.splitlines(keepends=True)[1::2])
+
+
 def test_perplexity() -> None:
     stdin = records({"logprob": -2.0, "n_tokens": 1}, {"logprob": "-inf", "n_tokens": 2})
     result = one(run("seq-eval", "perplexity", stdin=stdin).stdout)
@@ -150,7 +195,7 @@ def test_blank_lines_are_none_and_empty_texts_are_records() -> None:
     assert bad.stderr.startswith("seq-eval: <stdin>:6: not JSON")
 
 
-@pytest.mark.parametrize("kind", ["bleu", "chrf", "exact", "perplexity"])
+@pytest.mark.parametrize("kind", ["bleu", "chrf", "exact", "accuracy", "perplexity"])
 def test_a_score_of_nothing(kind: str, tmp_path: pathlib.Path) -> None:
     fields = PAIR if kind != "perplexity" else ()
     done = run("seq-eval", kind, *fields, "-o", "score.json", cwd=tmp_path)
@@ -184,6 +229,9 @@ def test_tokenized_output_is_warned_about(tmp_path: pathlib.Path) -> None:
         (("exact", *PAIR, "--reference-file", "none.jsonl"), "none.jsonl"),
         (("bleu", *PAIR, "--tokenize", "klingon"), "--tokenize"),
         (("chrf", *PAIR, "--word-order", "-1"), "--word-order"),
+        (("accuracy", *PAIR, "--reference", "src"), "one reference only"),
+        (("accuracy", *PAIR, "--reference-file", "a", "--reference-file", "b"), "one reference"),
+        (("accuracy", "--text", "--reference-file", "a", "--masked", "b"), "--masked does not go"),
     ],
 )
 def test_usage(arguments: tuple[str, ...], message: str) -> None:

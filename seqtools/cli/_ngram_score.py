@@ -59,7 +59,8 @@ def score(
 
     Reads tokens, or with --text plain lines; adds logprob (natural; "-inf" for a probability of 0),
     n_tokens (what was predicted: all tokens, and </s>), and n_oov, those of them that the model
-    does not know. The perplexity of all records together goes to stderr.
+    does not know. The perplexity of all records together goes to stderr, and to
+    the FILE of --summary: "inf" where a probability is 0, "nan" where there are no tokens.
     """
     refuse_same_input(streams, "--model", model)
     refuse_same_output(streams, "--summary", summary)

@@ -181,7 +181,8 @@ def count(
 
     The report has, for each order, how many n-grams there are (`tokens`) and how many different
     ones (`types`); `vocabulary`, the different tokens and markers; `possible`, that to the power
-    of the order, and the `share` of it that was seen; `singletons`, seen once.
+    of the order, and the `share` of it that was seen; `singletons`, seen once. A
+    share of nothing is "nan".
     """
     from seqtools.ngram.storage import Store, parse_memory
     from seqtools.ngram.tables import Counter

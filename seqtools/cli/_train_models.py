@@ -14,14 +14,15 @@ from seqtools.cli._options import POSITIVE, PROBABILITY, FiniteFloat, Option, co
 if TYPE_CHECKING:
     from seqtools.batching.stream import Header
 
-ATTENTIONS = (
-    "none", "dot", "scaled-dot", "general", "additive", "concat", "tanh-sum", "location",
+SCORES = (
+    "dot", "scaled-dot", "general", "additive", "concat", "tanh-sum", "location",
 )  # fmt: skip
+ATTENTIONS = ("none", *SCORES, "local", "hard")
 ACTIVATIONS = ("relu", "gelu", "swiglu", "geglu")
 NORMS = ("pre", "post")
 POSITIONS = ("sinusoidal", "learned", "shaw", "t5", "rotary", "alibi", "none")
 SHARE = FiniteFloat(0, 1, high_open=True)
-_INPUTS = 512  # longest input of learned positions where the batches do not say
+MAX_POSITIONS = 512  # of learned positions, where the batches do not say
 
 
 class ModelOptions(Protocol):
@@ -35,8 +36,8 @@ class ModelOptions(Protocol):
         """The options that were given and mean nothing where there is no source."""
         ...
 
-    def config(self, header: Header) -> dict[str, Any]:
-        """The options that were given, by the names that models know."""
+    def config(self, header: Header, trained: Mapping[str, Any]) -> dict[str, Any]:
+        """The options that were given, else those of a `trained` model, by their names there."""
         ...
 
 
@@ -57,6 +58,9 @@ class RecurrentOptions:
     bidirectional: bool = False
     merge: str | None = None
     attention: str | None = None
+    attention_score: str | None = None
+    attention_window: int | None = None
+    local: str | None = None
     max_source: int | None = None
     wiring: str | None = None
     input_feeding: bool = False
@@ -64,8 +68,13 @@ class RecurrentOptions:
 
     def check(self) -> None:
         """See `ModelOptions`."""
-        location, attends = self.attention == "location", self.attention != "none"
+        attends, windowed = self.attention != "none", self.attention == "local"
+        location = "location" in (self.attention, self.attention_score)
+        wraps = windowed or self.attention == "hard"
         need("--merge", self.merge, "--bidirectional", self.bidirectional)
+        need("--attention-score", self.attention_score, "--attention local or hard", wraps)
+        need("--attention-window", self.attention_window, "--attention local", windowed)
+        need("--local", self.local, "--attention local", windowed)
         need("--attention location", location, "--max-source N", self.max_source)
         need("--max-source", self.max_source, "--attention location", location)
         need("--wiring", self.wiring, "an attention", attends)
@@ -76,10 +85,10 @@ class RecurrentOptions:
         names = [field.name for field in dataclasses.fields(self)]
         return _given(self, *names[names.index("bidirectional") :])
 
-    def config(self, header: Header) -> dict[str, Any]:
+    def config(self, header: Header, trained: Mapping[str, Any]) -> dict[str, Any]:
         """See `ModelOptions`."""
         given = dataclasses.asdict(self).items()
-        return {name: value for name, value in given if value is not None and value is not False}
+        return {**trained, **{n: v for n, v in given if v is not None and v is not False}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +119,18 @@ class TransformerOptions:
         """See `ModelOptions`."""
         return _given(self, "decoder_layers", "share_embeddings")
 
-    def config(self, header: Header) -> dict[str, Any]:
-        """See `ModelOptions`; learned positions reach as far as the batches say they do."""
-        options = {n: v for n, v in dataclasses.asdict(self).items() if v is not None}
-        learned = self.position == "learned" or (self.position is None and header.task != "seq2seq")
-        if learned and self.max_positions is None:
+    def config(self, header: Header, trained: Mapping[str, Any]) -> dict[str, Any]:
+        """See `ModelOptions`; learned positions reach at least as far as the batches say."""
+        given = {n: v for n, v in dataclasses.asdict(self).items() if v is not None}
+        options = {**trained, **given}
+        usual = "sinusoidal" if header.task == "seq2seq" else "learned"
+        if options.get("position", usual) != "learned":
+            options.pop("max_positions", None)
+        elif self.max_positions is None:
             cut = header.options
-            longest = cut.get("steps") or cut.get("max_length") or _INPUTS
-            options["max_positions"] = max(longest, cut.get("pad_to") or 0)
+            longest = cut.get("steps") or cut.get("max_length") or MAX_POSITIONS
+            known = options.get("max_positions") or 0
+            options["max_positions"] = max(longest, cut.get("pad_to") or 0, known)
         return options
 
 
@@ -204,7 +217,20 @@ _RECURRENT: tuple[Option, ...] = (
     ),
     click.option(
         "--attention", type=click.Choice(ATTENTIONS),
-        help="seq2seq: how source positions are scored; default: additive.",
+        help="seq2seq: how source positions are scored; default: additive. local: in a window; "
+        "hard: one position, drawn in training.",
+    ),
+    click.option(
+        "--attention-score", type=click.Choice(SCORES),
+        help="With --attention local or hard: how they score; default: general, additive.",
+    ),
+    click.option(
+        "--attention-window", type=POSITIVE,
+        help="With --attention local: positions to each side of the centre; default: 10.",
+    ),
+    click.option(
+        "--local", type=click.Choice(["monotonic", "predictive"]),
+        help="With --attention local: the centre is the step's own place, or predicted (default).",
     ),
     click.option(
         "--max-source", type=POSITIVE, help="With --attention location: the longest source."

@@ -103,6 +103,8 @@ class RunOptions:
 
     files: tuple[str, ...]
     output_file: str
+    init: str | None
+    freeze: tuple[str, ...]
     valid: str | None
     valid_every: int | None
     patience: int | None
@@ -184,6 +186,14 @@ _RUN: tuple[Option, ...] = (
         help="The model; replaced at each new best and at the end.",
     ),
     click.option(
+        "--init", metavar="FILE",
+        help="Begin with the weights of a trained model, where they fit, and with its options.",
+    ),
+    click.option(
+        "--freeze", metavar="PATTERN", multiple=True,
+        help="Do not train parameters with such names: 'encoder.*'; may be repeated.",
+    ),
+    click.option(
         "--valid", metavar="FILE", help="Batches to validate on, made with the same vocabularies."
     ),
     click.option(
@@ -246,9 +256,11 @@ def check_options(model: ModelOptions, optim: OptimOptions, run: RunOptions) -> 
         raise click.UsageError("-o needs a file; standard output is for the metric records.")
     if packer(run.output_file) is not None:
         raise click.UsageError(f"-o {run.output_file}: a model file cannot be compressed.")
+    if run.init == STDIN:
+        raise click.UsageError("--init needs a file.")
     if [*run.inputs, run.valid].count(STDIN) > 1:
         raise click.UsageError("Only one of the files can be standard input.")
-    check_inputs([*run.files, *([run.valid] if run.valid else [])])
+    check_inputs([*run.files, *(file for file in (run.valid, run.init) if file)])
     if is_regular_target(run.output_file):
         # Fails where it cannot be written, and clears away what a killed run left there.
         FileOutput(run.output_file).discard()
@@ -278,11 +290,6 @@ def check_stream(kind: str, header: Header, model: ModelOptions) -> None:
     for name, vocabulary in header.vocabularies.items():
         if len(vocabulary) <= len(vocabulary.specials):
             raise FormatError(f'the vocabulary "{name}" has nothing but special entries')
-
-
-def make_config(model: ModelOptions, optim: OptimOptions, header: Header) -> dict[str, Any]:
-    """The options of the model that were given, by the names that models know."""
-    return model.config(header) | {"label_smoothing": optim.label_smoothing}
 
 
 def planned_steps(batches: Sequence[int], accumulate: int, limit: int | None) -> int:

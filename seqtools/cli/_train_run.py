@@ -51,6 +51,7 @@ class Runner:
         settings: how to train.
         steps: how many steps there will be at most, for the bar.
         quiet: no bar and no table.
+        begun: how the model began, for its record.
     """
 
     def __init__(
@@ -61,12 +62,14 @@ class Runner:
         *,
         steps: int,
         quiet: bool,
+        begun: dict[str, Any],
     ) -> None:
         self._saved = saved
         self._path = path
         self._settings = settings
         self._steps = steps
         self._quiet = quiet
+        self._begun = begun
         self._metrics = Metrics()
         self._known = dict(saved.training)
         self._best: Saved | None = None
@@ -139,17 +142,11 @@ class Runner:
                 "parameters": total,
                 "vocabularies": {name: len(v) for name, v in saved.vocabularies.items()},
                 "config": saved.config,
+                **self._begun,
             }
         )
         if not self._quiet:
             show_table(f"{saved.architecture} for {saved.task}", rows)
-
-
-def limits(config: Any, task: str) -> dict[str, int]:
-    """The longest that columns of a batch may be for a model of this configuration, by name."""
-    source, inputs = getattr(config, "max_source", None), getattr(config, "max_positions", None)
-    found = {"inputs": inputs, "source": source or (inputs if task == "seq2seq" else None)}
-    return {column: limit for column, limit in found.items() if limit is not None}
 
 
 def show_table(title: str, rows: Sequence[tuple[str, tuple[int, ...], int]]) -> None:

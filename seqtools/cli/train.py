@@ -18,7 +18,6 @@ from seqtools.cli._train_options import (
     RunOptions,
     check_options,
     check_stream,
-    make_config,
     make_settings,
     optim_options,
     planned_steps,
@@ -95,31 +94,18 @@ def _train(
     steps = planned_steps(batches.counts, optim.accumulate, run.max_steps)
     device = start_torch(compute, tf32=True)
 
-    import torch
+    from seqtools.cli._train_run import Runner
+    from seqtools.cli._train_start import limits, start
 
-    from seqtools.cli._train_run import Runner, limits
-    from seqtools.models.store import SavedModel, build_model, model_config
-
-    seed = run.seed % 2**64  # more than torch's generators take
-    torch.manual_seed(seed)  # of dropout; the first weights have their own
-    options = make_config(model, optim, header)
-    network = build_model(kind, header.task, options, header.vocabularies, seed=seed)
-    saved = SavedModel(
-        model=network.to(device),
-        architecture=kind,
-        task=header.task,
-        config=model_config(network),
-        vocabularies=header.vocabularies,
-        batching=header.options,
-        training={"unknown_share": header.options.get("unknown_share", {})},
-    )
+    saved, begun = start(kind, header, model, optim.label_smoothing, run)
+    saved.model.to(device)
     settings = make_settings(optim, run, compute.precision, steps)
-    longest = limits(network.config, header.task)
+    longest = limits(saved.model.config, header.task)
     # Training would come to them only after an epoch, and then be lost.
     tests = valid.validation(device, longest=longest) if valid else []
     if valid and not tests:
         raise FormatError(f"{run.valid}: no batch has a target to validate on")
-    runner = Runner(saved, run.output_file, settings, steps=steps, quiet=run.quiet)
+    runner = Runner(saved, run.output_file, settings, steps=steps, quiet=run.quiet, begun=begun)
     runner.run(batches.tensors(device, longest=longest), tests)
 
 

@@ -221,6 +221,8 @@ class Training(Iterator[Event]):
         total, count = found.terms[found.objective]
         if not count:
             return False
+        if not total.requires_grad:
+            raise TrainingError("no parameter that is trained has a part in the loss")
         total.backward()  # type: ignore[no-untyped-call]
         self._gathered.add(found)
         return True

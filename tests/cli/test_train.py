@@ -241,6 +241,78 @@ def test_the_average_of_a_bumpy_run_is_its_result(tmp_path, kind):
     assert json.loads(check.stdout)["loss"] == pytest.approx(last["loss"], abs=1e-5)
 
 
+@pytest.fixture
+def trained(tmp_path, stream):
+    path = tmp_path / "trained"
+    options = ["--heads", "2", "--layers", "2", "--position", "rotary", "--lr", "0.01"]
+    options += ["--epochs", "20", "--dropout", "0"]
+    done = run("seq-train", "transformer", *TINY, *options, "-o", str(path), str(stream))
+    assert done.status == 0
+    return path
+
+
+def test_a_trained_model_goes_on_where_it_was(tmp_path, stream, trained):
+    """Its sizes need not be said again, and the first loss is that of the trained model."""
+    model = tmp_path / "m"
+    options = ["--init", str(trained), "--lr", "1e-30", "--log-every", "1", "--max-steps", "1"]
+    options += ["--threads", "1", "--device", "cpu"]
+    done = run("seq-train", "transformer", *options, "-o", str(model), str(stream))
+    assert done.status == 0
+    first, train = records(done)[:2]
+    assert first["config"] == load(trained).config
+    begun = first["init"]
+    assert (begun["rows"], begun["new"], begun["unused"]) == ({}, [], [])
+    assert f"from {trained}: {len(begun['taken'])} parameters (" in done.stderr
+    check = run("seq-decode", "evaluate", "--model", str(trained), str(stream))
+    assert train["loss"] == pytest.approx(json.loads(check.stdout)["loss"], rel=1e-4)
+
+
+def test_a_trained_model_over_another_vocabulary(tmp_path, trained):
+    other = Vocabulary.build(dict.fromkeys("dcx", 1))
+    data = lm_stream([[[4, 5, 6, 4, 5]]], vocabulary=other)
+    model = tmp_path / "m"
+    options = ["--init", str(trained), "--layers", "1", "--lr", "1e-30"]
+    done = run("seq-train", "transformer", *TINY, *options, "-o", str(model), stdin=data)
+    assert done.status == 0
+    begun = records(done)[0]["init"]
+    table = "decoder.embedded.embedding.weight"
+    assert begun["rows"][table] == [6, 7]
+    assert begun["unused"]
+    assert all(".layers.1." in name for name in begun["unused"])
+    assert f"from {trained}: 6 of 7 rows of {table}" in done.stderr
+    old = dict(load(trained).model.named_parameters())[table]
+    new = dict(load(model).model.named_parameters())[table]
+    rows = [VOCABULARY.tokens.index(token) for token in other.tokens if token != "x"]
+    assert new[[other.tokens.index(VOCABULARY.tokens[row]) for row in rows]].equal(old[rows])
+
+
+def test_frozen_parameters_stay(tmp_path, stream, trained):
+    model = tmp_path / "m"
+    options = ["--init", str(trained), "--freeze", "*.layers.0.*", "--freeze", "*embedding.weight"]
+    options += ["--lr", "0.1", "--max-steps", "3"]
+    done = run("seq-train", "transformer", *TINY, *options, "-o", str(model), str(stream))
+    assert done.status == 0
+    frozen = set(records(done)[0]["frozen"])
+    assert f"not trained: {len(frozen)} parameters (" in done.stderr
+    before = dict(load(trained).model.named_parameters())
+    after = dict(load(model).model.named_parameters())
+    assert {name for name in after if after[name].equal(before[name])} == frozen
+
+
+def test_a_file_that_is_no_model_or_fits_nowhere(tmp_path, stream, trained):
+    options = [*TINY, "--quiet", "-o", str(tmp_path / "m"), str(stream)]
+    done = run("seq-train", "gru", "--init", str(stream), *options)
+    assert done.status == 1
+    assert done.stderr.startswith(f"seq-train: {stream}: ")
+    done = run("seq-train", "gru", "--init", str(trained), *options)
+    assert (done.status, done.stderr) == (
+        2,
+        f"seq-train: --init {trained}: no part of the trained model has a name and a shape of "
+        "the new one\n",
+    )
+    assert not (tmp_path / "m").exists()
+
+
 def test_time_limit_with_a_cosine_over_it(tmp_path):
     data = lm_stream(*[EPOCH] * 2000)
     options = ["--max-time", "0.02m", "--schedule", "cosine", "--log-every", "5", "--lr", "1"]
@@ -300,6 +372,21 @@ USAGE = {
     "positions without an end": ["gru", "--attention", "location", "-o", "m"],
     "an end without positions": ["gru", "--max-source", "9", "-o", "m"],
     "nothing to wire": ["gru", "--attention", "none", "--wiring", "luong", "-o", "m"],
+    "a score under no window": ["gru", "--attention-score", "dot", "-o", "m"],
+    "a window of no attention": [
+        "gru",
+        "--attention",
+        "hard",
+        "--attention-window",
+        "3",
+        "-o",
+        "m",
+    ],
+    "a kind of no window": ["gru", "--local", "monotonic", "-o", "m"],
+    "a trained model from the pipe": ["gru", "--init", "-", "-o", "m"],
+    "a missing trained model": ["gru", "--init", "missing", "-o", "m"],
+    "nothing to freeze": ["gru", "--freeze", "encoder.*", "-o", "m"],
+    "everything frozen": ["gru", "--freeze", "*", "-o", "m"],
     "momentum of adam": ["gru", "--momentum", "0.9", "-o", "m"],
     "steps of no cosine": ["gru", "--schedule-steps", "9", "-o", "m"],
     "betas of sgd": ["gru", "--optimizer", "sgd", "--betas", "0.9,0.98", "-o", "m"],

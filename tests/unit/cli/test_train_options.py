@@ -1,6 +1,8 @@
 """Commands name the library's choices again, as they must not load it: here they are compared."""
 
 import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -12,10 +14,12 @@ from seqtools.batching.tasks import SAMPLINGS
 from seqtools.cli import batch, train
 from seqtools.cli._train_models import PRESETS, TransformerOptions
 from seqtools.cli._train_options import planned_steps
-from seqtools.models.recurrent_seq2seq import WIRINGS
+from seqtools.models.recurrent_seq2seq import WIRINGS, WRAPPERS
 from seqtools.nn.attention import SCORES
+from seqtools.nn.local import LOCAL
 from seqtools.nn.positions import POSITIONS
 from seqtools.nn.recurrent import MERGES, NONLINEARITIES
+from seqtools.nn.transformer import ACTIVATIONS, NORMS
 from seqtools.training.checkpoint import AVERAGES
 from seqtools.training.loop import OPTIMIZERS, PRECISIONS
 from seqtools.training.schedules import KINDS, Schedule
@@ -37,7 +41,9 @@ def check_optimisation(command: click.Command) -> None:
 @pytest.mark.parametrize("architecture", ["rnn", "lstm", "gru"])
 def test_choices_of_training_are_the_librarys(architecture: str) -> None:
     command = train.cli.commands[architecture]
-    assert choices(command, "attention") == {"none", *SCORES}
+    assert choices(command, "attention") == {"none", *SCORES, *WRAPPERS}
+    assert choices(command, "attention-score") == set(SCORES)
+    assert choices(command, "local") == set(LOCAL)
     assert choices(command, "wiring") == set(WIRINGS)
     assert choices(command, "merge") == set(MERGES)
     check_optimisation(command)
@@ -48,6 +54,8 @@ def test_choices_of_training_are_the_librarys(architecture: str) -> None:
 def test_choices_of_transformers_are_the_librarys() -> None:
     command = train.cli.commands["transformer"]
     assert choices(command, "position") == set(POSITIONS)
+    assert choices(command, "activation") == set(ACTIVATIONS)
+    assert choices(command, "norm") == set(NORMS)
     check_optimisation(command)
 
 
@@ -99,10 +107,12 @@ def header(task: str, **options: Any) -> Header:
     return Header(task, {}, [1], None, options)
 
 
-def config(*arguments: str, head: Header) -> dict[str, Any]:
+def config(
+    *arguments: str, head: Header, trained: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
     names = [field.name for field in dataclasses.fields(TransformerOptions)]
     params = parse(*arguments)
-    return TransformerOptions(**{name: params[name] for name in names}).config(head)
+    return TransformerOptions(**{name: params[name] for name in names}).config(head, trained)
 
 
 def test_learned_positions_reach_as_far_as_the_batches() -> None:
@@ -115,6 +125,17 @@ def test_learned_positions_reach_as_far_as_the_batches() -> None:
     learned = config("--position", "learned", head=header("seq2seq", max_length=100))
     assert learned == {"position": "learned", "max_positions": 100}
     assert config("--position", "rotary", head=header("lm", steps=64)) == {"position": "rotary"}
+
+
+def test_what_is_not_given_is_as_in_a_trained_model() -> None:
+    trained = {"hidden": 32, "dropout": 0.3, "tied": True, "position": "learned"}
+    trained["max_positions"] = 64
+    found = config("--dropout", "0", "--no-tied", head=header("lm", steps=50), trained=trained)
+    assert found == {**trained, "dropout": 0.0, "tied": False}
+    longer = config(head=header("lm", steps=100), trained=trained)
+    assert longer == {**trained, "max_positions": 100}
+    other = config("--position", "rotary", head=header("lm", steps=100), trained=trained)
+    assert other == {"hidden": 32, "dropout": 0.3, "tied": True, "position": "rotary"}
 
 
 def test_choices_of_batching_are_the_librarys() -> None:

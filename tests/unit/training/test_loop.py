@@ -397,6 +397,18 @@ def test_a_loss_or_gradient_that_is_not_finite_ends_the_run(value, text, clip):
     assert torch.equal(model.table, before)  # nothing bad got into the weights
 
 
+def test_a_loss_without_a_parameter_to_train_is_an_error():
+    class Detached(Bigram):
+        def loss(self, batch, state):
+            found, state = super().loss(batch, state)
+            nll, count = found.terms["nll"]
+            found.terms["nll"] = (nll.detach(), count)
+            return found, state
+
+    with pytest.raises(TrainingError, match="no parameter that is trained has a part in the loss"):
+        list(Training(Detached(), in_epochs([make_batch([0, 1])]), SGD))
+
+
 def test_adamw_learns_the_table_of_a_cycle():
     model = Bigram()
     batches = in_epochs([make_batch([0, 1, 2, 3, 0])] * 300)

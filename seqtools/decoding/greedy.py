@@ -9,38 +9,41 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtools.decoding.hypothesis import (
-    Array,
-    Constraints,
-    Hypothesis,
-    Prompts,
-    cross,
-    refuse_hopeless,
-)
+from seqtools.decoding.attended import Attended
+from seqtools.decoding.constraints import Constraints, Rules
+from seqtools.decoding.hypothesis import Array, Hypothesis, Prompts, add_up, refuse_hopeless
+from seqtools.decoding.walk import Beside, Walk
 from seqtools.models.protocols import Stepper
 
-# (log P (N, V), -inf where banned; which of the rows they are (N,)) -> chosen ids (N,)
+# (what ranks (N, V), -inf where not allowed; which of the rows they are (N,)) -> chosen ids (N,)
 Choose = Callable[[Tensor, Array], Tensor]
 
 
 def greedy(
-    stepper: Stepper, prompts: Prompts, constraints: Constraints, *, attention: bool = False
+    stepper: Stepper,
+    prompts: Prompts,
+    constraints: Constraints,
+    *,
+    beside: Beside | None = None,
+    attention: bool = False,
 ) -> list[Hypothesis]:
     """Take the likeliest token at each step; of equals, the one with the lowest id.
 
     Args:
         stepper: the model.
         prompts: B records.
-        constraints: the end symbol, longest lengths, and what is never proposed.
+        constraints: the end symbol, longest lengths, and what may be proposed.
+        beside: a model that has a say in what is likeliest.
         attention: collect it.
 
     Returns:
-        One hypothesis a record; its score is its logprob.
+        One hypothesis a record. Its score is the sum of what the tokens were chosen by: its
+        logprob, where no model stands beside and no repetition is penalised.
 
     Raises:
-        RecordError: the model gives no finite log-probability to any token.
+        RecordError: the model gives no finite log-probability to any token that may be proposed.
     """
-    return generate(stepper, prompts, constraints, _likeliest, attention=attention)
+    return generate(stepper, prompts, constraints, _likeliest, beside=beside, attention=attention)
 
 
 def _likeliest(logprobs: Tensor, rows: Array) -> Tensor:
@@ -55,94 +58,106 @@ def generate(
     choose: Choose,
     *,
     copies: int = 1,
+    beside: Beside | None = None,
     attention: bool = False,
 ) -> list[Hypothesis]:
     """Extend each record by the tokens that `choose` takes until it ends or is long enough.
 
-    Rows that are done leave the batch. The logprob of a token is the model's own, whatever was
-    banned or how it was chosen.
+    Rows that are done leave the batch. The logprob of a token is the model's own, whatever bound
+    the choice and however it was made.
 
     Args:
         stepper: the model.
         prompts: B records.
-        constraints: the end symbol, longest lengths, and what is never proposed.
+        constraints: the end symbol, longest lengths, and what may be proposed.
         choose: picks a token for each row.
         copies: how many rows are grown for each record; row `record * copies + number`.
+        beside: a model that has a say in the ranking.
         attention: collect it.
 
     Returns:
         B * copies hypotheses in the order of the rows.
 
     Raises:
-        RecordError: the model gives no finite log-probability to any token.
+        RecordError: the model gives no finite log-probability to any token that may be proposed.
     """
-    last, state = prompts.begin(stepper)
-    if copies > 1:
-        rows = torch.arange(len(prompts), device=last.device).repeat_interleave(copies)
-        last, state = last[rows], stepper.select(state, rows)
-    limits = np.repeat(np.asarray(constraints.max_lengths), copies)
-    banned = torch.tensor(list(constraints.banned), dtype=torch.long, device=last.device)
-    alive = np.arange(len(limits))
-    trail = _Trail(len(limits))
+    rules = Rules(constraints)
+    walk = Walk(stepper, prompts, beside=beside, copies=copies, attention=attention)
+    trail = _Trail(len(prompts) * copies)
+    attended = Attended(prompts, walk.given) if attention else None
+    alive = np.arange(trail.rows)
+    produced = np.zeros((trail.rows, 0), dtype=np.int64)
     while alive.size:
-        logprobs, state, weights = stepper.step(last, state)
-        allowed = logprobs.index_fill(1, banned, -torch.inf)
+        own, ranked, weights = walk.step()
+        records = alive // copies
+        allowed = rules.allowed(ranked, records, produced)
         refuse_hopeless(allowed.amax(dim=1))
         last = choose(allowed, alive)
-        values = logprobs.gather(1, last[:, None]).squeeze(1)
         ids = last.cpu().numpy()
-        trail.add(alive, ids, values.cpu().numpy(), cross(weights) if attention else None)
-        going = limits[alive] > trail.length
+        trail.add(alive, ids, _pick(own, last), _pick(allowed, last))
+        if attended is not None:
+            attended.add(weights)
+        going = rules.limits[records] > trail.length
         if constraints.eos is not None:
             going &= ids != constraints.eos
         alive = alive[going]
-        if alive.size < going.size and alive.size:
-            kept = torch.from_numpy(np.flatnonzero(going)).to(last.device)
-            last, state = last[kept], stepper.select(state, kept)
-    attended = trail.attention()
+        produced = np.column_stack([produced, ids])[going]
+        if alive.size == going.size:
+            walk.go_on(last)
+        elif alive.size:
+            kept = np.flatnonzero(going)
+            walk.go_on(last[torch.from_numpy(kept).to(last.device)], kept)
     return [
-        _hypothesis(ids, values, constraints.eos, prompts.trim(row // copies, attended[row]))
-        for row, (ids, values) in enumerate(trail.paths())
+        trail.hypothesis(row, constraints.eos, attended, row // copies) for row in range(trail.rows)
     ]
+
+
+def _pick(table: Tensor, ids: Tensor) -> Array:
+    """The entries of (N, V) at ids (N,)."""
+    picked: Array = table.gather(1, ids[:, None]).squeeze(1).cpu().numpy()
+    return picked
 
 
 @dataclass
 class _Trail:
-    """What each step chose for the rows that were alive."""
+    """What each step chose for the rows that were alive, all columns of a step (N,)."""
 
     rows: int
-    steps: list[tuple[Array, Array, Array, Tensor | None]] = field(default_factory=list)
+    alive: list[Array] = field(default_factory=list)
+    ids: list[Array] = field(default_factory=list)
+    values: list[Array] = field(default_factory=list)
+    ranks: list[Array] = field(default_factory=list)
 
     @property
     def length(self) -> int:
-        return len(self.steps)
+        return len(self.alive)
 
-    def add(self, alive: Array, ids: Array, values: Array, weights: Tensor | None) -> None:
-        self.steps.append((alive, ids, values, weights))
+    def add(self, alive: Array, ids: Array, values: Array, ranks: Array) -> None:
+        self.alive.append(alive)
+        self.ids.append(ids)
+        self.values.append(values)
+        self.ranks.append(ranks)
 
-    def paths(self) -> list[tuple[Array, Array]]:
-        """For each row, the ids chosen (T,) and their log-probabilities (T,)."""
-        ids = np.zeros((self.rows, self.length), dtype=np.int64)
-        values = np.zeros((self.rows, self.length), dtype=np.float32)
-        lengths = np.zeros(self.rows, dtype=np.int64)
-        for step, (alive, chosen, logprobs, _) in enumerate(self.steps):
-            ids[alive, step] = chosen
-            values[alive, step] = logprobs
-            lengths[alive] += 1  # a row never comes back, so its steps are the first ones
-        return [(ids[row, :n], values[row, :n]) for row, n in enumerate(lengths.tolist())]
-
-    def attention(self) -> list[Array | None]:
-        """For each row, the attention of its steps, (L, H, T, S), or None."""
-        found: list[list[Array]] = [[] for _ in range(self.rows)]
-        for alive, _, _, weights in self.steps:
-            if weights is not None:
-                for row, part in zip(alive.tolist(), weights.cpu().numpy(), strict=True):
-                    found[row].append(part)
-        return [np.stack(parts, axis=2) if parts else None for parts in found]
-
-
-def _hypothesis(ids: Array, values: Array, eos: int | None, attention: Array | None) -> Hypothesis:
-    finished = bool(ids[-1] == eos)
-    logprob = float(values.sum(dtype=np.float64))
-    produced = ids[:-1] if finished else ids
-    return Hypothesis(produced.tolist(), values, logprob, logprob, finished, attention)
+    def hypothesis(
+        self, row: int, eos: int | None, attended: Attended | None, record: int
+    ) -> Hypothesis:
+        """What was chosen for a row, which is one of a record."""
+        places = []  # of the row in each step
+        for alive in self.alive:
+            place = int(np.searchsorted(alive, row))
+            if place == alive.size or alive[place] != row:
+                break  # a row never comes back, so its steps are the first ones
+            places.append(place)
+        ids, values, ranks = (
+            np.array([step[place] for step, place in zip(column, places, strict=False)])
+            for column in (self.ids, self.values, self.ranks)
+        )
+        finished = bool(ids[-1] == eos)
+        return Hypothesis(
+            ids=(ids[:-1] if finished else ids).tolist(),
+            token_logprobs=values,
+            logprob=add_up(values),
+            score=add_up(ranks),
+            finished=finished,
+            attention=None if attended is None else attended.of(record, places),
+        )

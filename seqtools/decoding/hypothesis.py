@@ -1,4 +1,4 @@
-"""What a search starts from, what binds it, and what it gives back.
+"""What a search starts from, and what it gives back.
 
 Legend of the package: B records, P prefix tokens, S source positions, V vocabulary, L attention
 layers, H heads, T tokens produced. Everything here knows ids only; logarithms are natural.
@@ -14,10 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from seqtools.decoding.constraints import Constraints as Constraints
 from seqtools.errors import RecordError
 from seqtools.models.protocols import State, Stepper
 
 Array = np.ndarray[Any, Any]
+Weights = dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,9 @@ class Hypothesis:
         logprob: their plain sum.
         score: what the search ranked by.
         finished: the model ended it; False where it was cut at its longest length.
-        attention: (L, H, T, S) float32, the source attended to at each step; None if not collected.
+        attention: weights by kind, float32; None if not collected, or the model has none. "cross"
+            (L, H, T, S), the source at each step; "encoder" (L, H, S, S), the source from the
+            source; "decoder" (L, H, I, I), the inputs fed from each of them, I of them.
     """
 
     ids: list[int]
@@ -38,22 +42,7 @@ class Hypothesis:
     logprob: float
     score: float
     finished: bool
-    attention: Array | None = None
-
-
-@dataclass(frozen=True)
-class Constraints:
-    """What binds a search.
-
-    Attributes:
-        eos: the symbol that ends a sequence; None where the model has none.
-        max_lengths: for each record, how many tokens may be produced, the end included; at least 1.
-        banned: ids that are never proposed. The model's log-probabilities stay as they are.
-    """
-
-    eos: int | None
-    max_lengths: Sequence[int]
-    banned: Sequence[int] = ()
+    attention: Weights | None = None
 
 
 @dataclass(frozen=True)
@@ -97,17 +86,13 @@ class Prompts:
             raise ValueError(f"{len(sources)} sources for {len(prefixes)} prefixes")
         return cls(prefix, prefix_lengths, *pad(sources, device))
 
-    def begin(self, stepper: Stepper) -> tuple[Tensor, State]:
+    def begin(self, stepper: Stepper, *, attention: bool = False) -> tuple[Tensor, State]:
         """The token to step on first, (B,), and the state that has taken in all before it."""
-        state = stepper.start(self.source, self.source_lengths, self.prefix, self.prefix_lengths)
+        state = stepper.start(
+            self.source, self.source_lengths, self.prefix, self.prefix_lengths, attention=attention
+        )
         last = self.prefix.gather(1, self.prefix_lengths[:, None] - 1)
         return last.squeeze(1), state
-
-    def trim(self, record: int, attention: Array | None) -> Array | None:
-        """Drop the padding of a record's source from the last axis of its attention."""
-        if attention is None or self.source_lengths is None:
-            return attention
-        return attention[..., : int(self.source_lengths[record])]
 
 
 def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> tuple[Tensor, Tensor]:
@@ -124,18 +109,13 @@ def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> tuple[Tens
     return torch.from_numpy(table).to(device), torch.tensor(lengths, device=device)
 
 
-def cross(attention: dict[str, Tensor] | None) -> Tensor | None:
-    """The attention over the source in what a step gave, (rows, L, H, S)."""
-    return None if attention is None else attention.get("cross")
+def add_up(values: Array) -> float:
+    """The sum in float64, from left to right as the searches add, so that equals are equal.
 
-
-def length_score(logprob: float, length: int, penalty: float) -> float:
-    """Rank of a hypothesis: sum / T^alpha, T counting the end; alpha 0 ranks by the plain sum.
-
-    >>> length_score(-6.0, 4, 0.5)
-    -3.0
+    >>> add_up(np.array([-1.0, -2.5], dtype=np.float32))
+    -3.5
     """
-    return float(logprob / float(length) ** penalty)
+    return float(values.cumsum(dtype=np.float64)[-1])
 
 
 def refuse_hopeless(values: Tensor) -> None:

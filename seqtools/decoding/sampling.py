@@ -6,6 +6,7 @@ with -inf for what is not to be drawn.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seqtools.decoding.constraints import Constraints
 from seqtools.decoding.greedy import generate
-from seqtools.decoding.hypothesis import Array, Constraints, Hypothesis, Prompts
+from seqtools.decoding.hypothesis import Array, Hypothesis, Prompts
+from seqtools.decoding.walk import Beside
 from seqtools.models.protocols import Stepper
 
 _HEAD = 512  # how many of the likeliest tokens are sorted before the whole row is
@@ -30,11 +33,14 @@ class Sampler:
             k >= V draws all.
         top_p: only the smallest set of likeliest tokens whose probabilities sum to p or more is
             drawn (Holtzman et al. 2020, section 3.1); 0 leaves the likeliest, 1 draws all.
+        min_p: only tokens of at least that share of the likeliest one's probability are drawn
+            (Nguyen et al. 2024, section 3); 0 draws all, 1 the likeliest and its equals.
     """
 
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float = 1.0
+    min_p: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < float("inf"):
@@ -43,13 +49,15 @@ class Sampler:
             raise ValueError(f"top_k must be at least 1, got {self.top_k}")
         if not 0 <= self.top_p <= 1:
             raise ValueError(f"top_p must be from 0 to 1, got {self.top_p}")
+        if not 0 <= self.min_p <= 1:
+            raise ValueError(f"min_p must be from 0 to 1, got {self.min_p}")
 
     def filter(self, logprobs: Tensor) -> Tensor:
-        """Temperature, then top-k, then top-p; (N, V) to (N, V), the highest of each row at 0."""
+        """Temperature, top-k, top-p, min-p in this order; (N, V), the highest of each row at 0."""
         scaled = temper(logprobs, self.temperature)
         if self.top_k is not None:
             scaled = keep_top_k(scaled, self.top_k)
-        return keep_top_p(scaled, self.top_p)
+        return keep_min_p(keep_top_p(scaled, self.top_p), self.min_p)
 
 
 def sample(
@@ -59,27 +67,31 @@ def sample(
     sampler: Sampler,
     sources: Sequence[random.Random],
     *,
+    beside: Beside | None = None,
     attention: bool = False,
 ) -> list[list[Hypothesis]]:
     """Draw sequences; as many for each record as there are sources a record.
 
     Each row draws one number a step from its own source, so that neither its neighbours nor the
-    batch size matter. What is banned is left out and the rest renormalised for the draw; the
-    logprob of a token is the model's own.
+    batch size matter. What may not be proposed is left out and the rest renormalised for the draw;
+    the logprob of a token is the model's own.
 
     Args:
         stepper: the model.
         prompts: B records.
-        constraints: the end symbol, longest lengths, and what is never proposed.
+        constraints: the end symbol, longest lengths, and what may be proposed.
         sampler: how tokens are drawn.
         sources: B * n sources of random numbers, n for each record; see `source`.
+        beside: a model that has a say in what is drawn: P * P_lm^weight, renormalised.
         attention: collect it.
 
     Returns:
-        For each record n hypotheses, the likeliest first, equals as they were drawn.
+        For each record n hypotheses, those with the highest score first, equals as they were
+        drawn. The score is the sum of what the draws were from, before temperature and filters:
+        the logprob, where no model stands beside and no repetition is penalised.
 
     Raises:
-        RecordError: the model gives no finite log-probability to any token.
+        RecordError: the model gives no finite log-probability to any token that may be proposed.
     """
     copies = len(sources) // len(prompts)
     if copies < 1 or copies * len(prompts) != len(sources):
@@ -91,7 +103,9 @@ def sample(
         uniforms = [sources[row].random() for row in rows.tolist()]
         return draw(sampler.filter(logprobs), torch.tensor(uniforms, dtype=torch.float64))
 
-    drawn = generate(stepper, prompts, constraints, choose, copies=copies, attention=attention)
+    drawn = generate(
+        stepper, prompts, constraints, choose, copies=copies, beside=beside, attention=attention
+    )
     return [
         sorted(drawn[start : start + copies], key=lambda hypothesis: -hypothesis.score)
         for start in range(0, len(drawn), copies)
@@ -149,6 +163,18 @@ def keep_top_p(logprobs: Tensor, mass: float) -> Tensor:
         reached = (ordered - total).exp().cumsum(dim=1, dtype=torch.float64)
     counts = 1 + (reached[:, :-1] < mass).sum(dim=1, keepdim=True)
     return _keep(logprobs, ordered.gather(1, counts - 1), counts)
+
+
+def keep_min_p(logprobs: Tensor, share: float) -> Tensor:
+    """Keep what has at least `share` of the probability of the highest of its row.
+
+    >>> keep_min_p(torch.tensor([[0.5, 0.25, 0.125]]).log(), 0.5).exp()
+    tensor([[0.5000, 0.2500, 0.0000]])
+    """
+    if share == 0:
+        return logprobs
+    lowest = logprobs.amax(dim=1, keepdim=True) + math.log(share)
+    return logprobs.masked_fill(logprobs < lowest, -torch.inf)
 
 
 def _keep(logprobs: Tensor, lowest: Tensor, counts: Tensor) -> Tensor:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from seqtools.decoding.beam import top
+from seqtools.decoding.constraints import Constraints
+from seqtools.decoding.extensions import top
 from seqtools.decoding.greedy import generate
-from seqtools.decoding.hypothesis import Array, Constraints, Prompts, pad, refuse_hopeless
+from seqtools.decoding.hypothesis import Array, Prompts, Weights, pad, refuse_hopeless
 from seqtools.errors import RecordError
 from seqtools.models.protocols import IGNORED, Scorer, Stepper, TensorBatch
 
@@ -74,7 +75,7 @@ def score(
 
 def attend(
     stepper: Stepper, prompts: Prompts, targets: Sequence[Sequence[int]]
-) -> list[Array | None]:
+) -> list[Weights | None]:
     """The attention while given targets are produced, step by step.
 
     Args:
@@ -83,7 +84,8 @@ def attend(
         targets: what each step produces, the end included.
 
     Returns:
-        (L, H, T, S) for each record; None where the model has no attention or T is 0.
+        Weights by kind for each record, as in `Hypothesis`; None where the model has none or T
+        is 0.
     """
     wanted, _ = pad([[*target, 0] for target in targets], prompts.prefix.device)
     step = 0

@@ -6,8 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqtools.decoding.beam import beam, top
-from seqtools.decoding.hypothesis import Constraints, Prompts, length_score
+from seqtools.decoding.beam import beam
+from seqtools.decoding.constraints import Constraints
+from seqtools.decoding.extensions import top
+from seqtools.decoding.hypothesis import Prompts
+from seqtools.decoding.penalty import Penalty
 from seqtools.errors import RecordError
 from tests.unit.decoding.toy import BOS, EOS, NEVER, PAD, UNK, A, B, Bigram, Tree, toy2
 
@@ -37,7 +40,7 @@ def plain_beam(model, longest, width, penalty, banned=(0,)):
         candidates.sort(key=lambda candidate: candidate[:3])
         live = []
         for place, (cost, _, token, tokens, node) in enumerate(candidates):
-            score = length_score(-cost, step, penalty)
+            score = Penalty(penalty).score(-cost, step)
             if token == model.eos:
                 if place < width:
                     done.append((tokens, score))
@@ -79,7 +82,7 @@ def test_a_wider_beam_scores_no_worse_here():
 def test_a_beam_as_wide_as_the_space_finds_the_best_sequences(size, longest, seed, penalty):
     model = Tree(size, longest, seed)
     every = [
-        (tokens, length_score(total, len(tokens), penalty), finished)
+        (tokens, Penalty(penalty).score(total, len(tokens)), finished)
         for tokens, total, finished in model.sequences(longest)
     ]
     every.sort(key=lambda entry: -entry[1])
@@ -89,7 +92,7 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_sequences(size, longest, see
         Constraints(model.eos, [longest], [0]),
         width=size**longest,
         nbest=len(every) + 3,
-        length_penalty=penalty,
+        penalty=Penalty(penalty),
     )
     assert len(found) == len(every)
     assert [h.score for h in found] == pytest.approx([score for _, score, _ in every], abs=1e-5)
@@ -118,14 +121,14 @@ def test_ending_early_never_changes_the_result(size, longest, width, nbest, seed
         Constraints(model.eos, [longest], [0]),
         width=width,
         nbest=nbest,
-        length_penalty=penalty,
+        penalty=Penalty(penalty),
     )
     assert [tokens_of(h, model.eos) for h in found] == [tokens for tokens, _ in expected]
     assert [h.score for h in found] == pytest.approx([score for _, score in expected], abs=1e-6)
     assert [h.finished for h in found] == [t[-1] == model.eos for t, _ in expected]
     for hypothesis in found:
         length = len(hypothesis.token_logprobs)
-        assert hypothesis.score == length_score(hypothesis.logprob, length, penalty)
+        assert hypothesis.score == Penalty(penalty).score(hypothesis.logprob, length)
         assert hypothesis.logprob == pytest.approx(float(hypothesis.token_logprobs.sum()), abs=1e-5)
 
 
@@ -144,7 +147,7 @@ def test_with_a_penalty_longer_hypotheses_are_waited_for():
     constraints = Constraints(1, [50], [0])
     prompts = Prompts.from_ids([[0]])
     [[plain]] = beam(Bigram(table), prompts, constraints, width=2)
-    [[fair]] = beam(Bigram(table), prompts, constraints, width=2, length_penalty=1.0)
+    [[fair]] = beam(Bigram(table), prompts, constraints, width=2, penalty=Penalty(1.0))
     assert plain.ids == []
     assert fair.score == pytest.approx(math.log(0.4 * 0.99**49) / 50)
     assert (len(fair.ids), fair.finished) == (50, False)
@@ -198,12 +201,12 @@ def test_attention_follows_the_back_pointers():
     for hypotheses, prefix, columns in zip(found, ([BOS], [BOS, A]), (2, 1), strict=True):
         for hypothesis in hypotheses:
             steps = len(hypothesis.token_logprobs)
-            assert hypothesis.attention.shape == (2, 1, steps, columns)
+            assert hypothesis.attention["cross"].shape == (2, 1, steps, columns)
             if columns == 2:
                 fed = [*prefix, *hypothesis.ids][:steps]
                 digits = [int("".join(map(str, fed[: n + 1]))) for n in range(steps)]
-                assert hypothesis.attention[0, 0, :, 1].tolist() == digits
-                assert set(hypothesis.attention[1, 0, :, 0].tolist()) == {8}
+                assert hypothesis.attention["cross"][0, 0, :, 1].tolist() == digits
+                assert set(hypothesis.attention["cross"][1, 0, :, 0].tolist()) == {8}
     assert search(model, width=2)[0].attention is None
 
 

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from seqtools.decoding.beam import beam
+from seqtools.decoding.constraints import Constraints
 from seqtools.decoding.greedy import greedy
-from seqtools.decoding.hypothesis import Constraints, Hypothesis, Prompts
+from seqtools.decoding.hypothesis import Hypothesis, Prompts
 from seqtools.decoding.sampling import Sampler, sample, source
 from seqtools.decoding.scoring import attend, next_tokens, score
 from seqtools.models.recurrent_seq2seq import RecurrentSeq2Seq, RecurrentSeq2SeqConfig

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from seqtools.decoding.beam import beam
+from seqtools.decoding.constraints import Constraints
 from seqtools.decoding.greedy import greedy
-from seqtools.decoding.hypothesis import Constraints, Prompts
+from seqtools.decoding.hypothesis import Prompts
 from seqtools.errors import RecordError
 from tests.unit.decoding.toy import BOS, EOS, NEVER, PAD, UNK, A, B, Bigram, Tree, toy2
 
@@ -80,7 +81,7 @@ def test_equals_a_beam_of_one(seed):
 def test_attention_has_a_row_for_each_step_and_no_padding():
     prompts = Prompts.from_ids([[BOS], [BOS, A, B], [BOS]], [[7, 1], [5], [6, 3]])
     found = greedy(toy2(attends=True), prompts, rules(9, 9, 2), attention=True)
-    whole, ended, cut = (hypothesis.attention for hypothesis in found)
+    whole, ended, cut = (hypothesis.attention["cross"] for hypothesis in found)
     assert whole.shape == (2, 1, 3, 2)
     # the toy's attention: sum of the source, and the ids fed so far as digits
     assert whole[1, 0].tolist() == [[8, 2], [8, 24], [8, 245]]

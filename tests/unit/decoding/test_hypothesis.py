@@ -1,11 +1,10 @@
 import doctest
 
-import numpy as np
 import pytest
 import torch
 
 from seqtools.decoding import hypothesis
-from seqtools.decoding.hypothesis import Prompts, length_score, refuse_hopeless
+from seqtools.decoding.hypothesis import Prompts, refuse_hopeless
 from seqtools.errors import RecordError
 from tests.unit.decoding.toy import BOS, A, B, toy2
 
@@ -33,19 +32,6 @@ def test_wrong_prompts_are_refused():
         Prompts.from_ids([[1], []])
     with pytest.raises(ValueError, match="1 sources for 2 prefixes"):
         Prompts.from_ids([[1], [1]], [[2]])
-
-
-def test_attention_loses_the_padding_of_the_source():
-    prompts = Prompts.from_ids([[1], [1]], [[4, 5], [6]])
-    weights = np.ones((1, 1, 3, 2))
-    assert prompts.trim(0, weights).shape == (1, 1, 3, 2)
-    assert prompts.trim(1, weights).shape == (1, 1, 3, 1)
-    assert prompts.trim(1, None) is None
-
-
-@pytest.mark.parametrize(("penalty", "score"), [(0, -6.0), (1, -1.5), (2, -0.375), (-1, -24.0)])
-def test_length_penalty_divides_the_sum_by_a_power_of_the_length(penalty, score):
-    assert length_score(-6.0, 4, penalty) == score
 
 
 @pytest.mark.parametrize("bad", [float("nan"), -float("inf"), float("inf")])

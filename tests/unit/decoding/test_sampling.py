@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqtools.decoding import sampling
+from seqtools.decoding.constraints import Constraints
 from seqtools.decoding.greedy import greedy
-from seqtools.decoding.hypothesis import Constraints, Prompts
+from seqtools.decoding.hypothesis import Prompts
 from seqtools.decoding.sampling import (
     Sampler,
     draw,
@@ -204,8 +205,8 @@ def test_attention_belongs_to_its_sample():
     for one in found[0]:
         fed = [BOS, *one.ids][: len(one.token_logprobs)]
         digits = [int("".join(map(str, fed[: n + 1]))) for n in range(len(fed))]
-        assert one.attention[0, 0, :, 1].tolist() == digits
-    assert {one.attention.shape[-1] for one in found[1]} == {1}
+        assert one.attention["cross"][0, 0, :, 1].tolist() == digits
+    assert {one.attention["cross"].shape[-1] for one in found[1]} == {1}
 
 
 @pytest.mark.parametrize("value", [-math.inf, math.nan])

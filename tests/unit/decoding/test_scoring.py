@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from seqtools.decoding.beam import beam
-from seqtools.decoding.hypothesis import Constraints, Prompts
+from seqtools.decoding.constraints import Constraints
+from seqtools.decoding.hypothesis import Prompts
 from seqtools.decoding.scoring import attend, next_tokens, score
 from seqtools.errors import RecordError
 from tests.unit.decoding.toy import BOS, EOS, NEVER, UNK, A, B, Bigram, toy2
@@ -80,12 +81,12 @@ def test_attention_of_given_targets():
     prompts = Prompts.from_ids([[BOS], [BOS, A]], [[7, 1], [5]])
     first, second = attend(toy2(attends=True), prompts, [[B, A, EOS], [B]])
     # the toy's attention: sum of the source, and the ids fed so far as digits
-    assert first.shape == (2, 1, 3, 2)
-    assert first[0, 0, :, 1].tolist() == [2, 25, 254]
-    assert second[0, 0].tolist() == [[5]]
+    assert first["cross"].shape == (2, 1, 3, 2)
+    assert first["cross"][0, 0, :, 1].tolist() == [2, 25, 254]
+    assert second["cross"][0, 0].tolist() == [[5]]
     assert attend(toy2(), prompts, [[A], [B]]) == [None, None]
     first, second = attend(toy2(attends=True), prompts, [[B], []])
-    assert first[0, 0, :, 1].tolist() == [2]
+    assert first["cross"][0, 0, :, 1].tolist() == [2]
     assert second is None
 
 

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from seqtools.decoding.beam import beam
+from seqtools.decoding.constraints import Constraints
 from seqtools.decoding.greedy import greedy
-from seqtools.decoding.hypothesis import Constraints, Prompts, length_score
+from seqtools.decoding.hypothesis import Prompts
+from seqtools.decoding.penalty import Penalty
 from seqtools.decoding.sampling import Sampler, sample, source
 from seqtools.models.ngram import NgramLm
 from seqtools.ngram.estimate import train
@@ -182,12 +184,12 @@ def test_a_wide_beam_finds_the_likeliest_sequences(
     model = NgramLm(language_model(records, order))
     longest = 3
     ranked = sorted(
-        (length_score(total, len(ids), penalty) for ids, total in sequences(model, longest)),
+        (Penalty(penalty).score(total, len(ids)) for ids, total in sequences(model, longest)),
         reverse=True,
     )
     [found] = beam(
         model, Prompts.from_ids([[BOS]]), Constraints(EOS, [longest], [BOS]),
-        width=40, nbest=5, length_penalty=penalty,
+        width=40, nbest=5, penalty=Penalty(penalty),
     )  # fmt: skip
     assert [one.score for one in found] == pytest.approx(ranked[: len(found)], abs=1e-5)
     assert len(found) == min(5, sum(score > -math.inf for score in ranked))

@@ -69,6 +69,7 @@ class Column:
         vocabulary: what its ids mean.
         bos: ids put before each sequence, none or one.
         eos: ids put behind each sequence, none or one.
+        not_text: spellings that text cannot have, besides those of the vocabulary's specials.
         tokens: how many tokens were taken, bos and eos not counted.
         unknown: how many of them are not in the vocabulary.
         reserved: how many of these are spelled like a special.
@@ -78,12 +79,13 @@ class Column:
     vocabulary: Vocabulary
     bos: list[int]
     eos: list[int]
+    not_text: frozenset[str] = frozenset()
     tokens: int = 0
     unknown: int = 0
     reserved: int = 0
 
     def __post_init__(self) -> None:
-        self._spellings = self.vocabulary.spellings()
+        self._spellings = self.vocabulary.spellings() | self.not_text
 
     @property
     def unknown_share(self) -> float:
@@ -314,8 +316,8 @@ class Corpus(ABC):
         if self.options.truncate == "error":
             for part, column in zip(parts, columns, strict=True):
                 if len(part) > limit:
-                    length = len(part) + len(column.eos)
-                    raise too_long_error([column.field], length, self.options)
+                    symbols = (self.options.max_length or 0) - limit
+                    raise too_long_error([column.field], len(part) + symbols, self.options)
         return [self.trim(part, limit) for part in parts]
 
     def trim(self, part: list[Any], limit: int) -> list[Any]:
@@ -368,38 +370,32 @@ class Corpus(ABC):
 
     def batch(self, epoch: int, index: int, cut: Cut) -> Batch:
         """Fill in the ids of one batch."""
-        name, sequences = list(self.sequences.items())[-1]
-        starts, lengths = cut.starts, cut.lengths
-        left = self.options.pad_left
-        inputs = self.rectangle(name, starts, lengths)
-        width = inputs.shape[1]
-        targets = gather(sequences.flat, starts + 1, lengths, width, IGNORED, left=left)
-        bare = np.flatnonzero(cut.counted < lengths)  # rows whose last input has no target
-        targets[bare, -1 if left else lengths[bare] - 1] = IGNORED
-        records = cut.records
+        sequences = self.predicted
+        starts, records = cut.starts, cut.records
         if records is None:
             records = np.searchsorted(sequences.starts, starts, side="right") - 1
+        pad = list(self.columns.values())[-1].vocabulary.pad or 0
         return Batch(
             epoch,
             index,
-            inputs,
-            targets,
-            lengths.astype(np.int32),
+            self.rectangle(sequences.flat, starts, cut.lengths, pad),
+            self.predictions(sequences.flat, starts, cut),
+            cut.lengths.astype(np.int32),
             carry=cut.carry,
             records=self.names.take(records),
         )
 
-    def rectangle(self, name: str, starts: Sizes, lengths: Sizes) -> Ids:
-        """Cut rows out of a column, padded as the options say: (rows, width)."""
-        pad = self.columns[name].vocabulary.pad or 0
-        return gather(
-            self.sequences[name].flat,
-            starts,
-            lengths,
-            self._width(lengths),
-            pad,
-            left=self.options.pad_left,
-        )
+    def rectangle(self, flat: Ids, starts: Sizes, lengths: Sizes, fill: int) -> Ids:
+        """Cut rows out of `flat`, padded as the options say: (rows, width)."""
+        width = self._width(lengths)
+        return gather(flat, starts, lengths, width, fill, left=self.options.pad_left)
+
+    def predictions(self, flat: Ids, starts: Sizes, cut: Cut) -> Ids:
+        """The ids behind the inputs, which begin at `starts` in `flat`: (rows, width)."""
+        targets = self.rectangle(flat, starts + 1, cut.lengths, IGNORED)
+        bare = np.flatnonzero(cut.counted < cut.lengths)  # rows whose last input has no target
+        targets[bare, -1 if self.options.pad_left else cut.lengths[bare] - 1] = IGNORED
+        return targets
 
     def _width(self, lengths: Sizes) -> int:
         return max(int(lengths.max()), self.options.pad_to)

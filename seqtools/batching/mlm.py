@@ -9,28 +9,28 @@ the other records nor the size of batches matter.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqtools.batching.corpus import (
     Column,
-    Corpus,
     Cut,
     Encoded,
     Options,
     Sequences,
     too_long_error,
 )
-from seqtools.batching.draws import Flags, Keys, epoch_keys, key_of
+from seqtools.batching.draws import Flags
+from seqtools.batching.keyed import KeyedCorpus
 from seqtools.batching.masking import choose_words, hide, partners, shorten
 from seqtools.batching.padding import Ids, Sizes, pad_left
 from seqtools.batching.sampling import generator
 from seqtools.batching.stream import IGNORED, Batch
-from seqtools.batching.tasks import BUDGET, check_drop_last, cut_records
+from seqtools.batching.tasks import cut_records
+from seqtools.batching.words import Words
 from seqtools.errors import ConfigError, FormatError, RecordError
 from seqtools.streams.records import Record
 from seqtools.text.vocab import Vocabulary
@@ -79,7 +79,7 @@ class Texts(NamedTuple):
     follows: Sizes
 
 
-class MlmCorpus(Corpus):
+class MlmCorpus(KeyedCorpus):
     """Records with `tokens` and perhaps `text_pair_tokens` (or `ids`, `text_pair_ids`).
 
     Raises:
@@ -91,9 +91,6 @@ class MlmCorpus(Corpus):
     promises = False
 
     def __init__(self, vocabulary: Vocabulary, options: Options, masking: Masking) -> None:
-        if options.batch_size is None and options.batch_tokens is None:
-            options = replace(options, batch_tokens=BUDGET)
-        check_drop_last(options)
         specials, kind = vocabulary.specials, "ids" if options.ids else "tokens"
         if "mask" not in specials:
             raise ConfigError("the vocabulary has no <mask> to hide tokens with")
@@ -105,14 +102,11 @@ class MlmCorpus(Corpus):
             self._check_pairs(vocabulary, options)
         self._column = Column(kind, vocabulary, bos=[], eos=[])
         self._second = Column(f"text_pair_{kind}", vocabulary, bos=[], eos=[])
-        super().__init__("mlm", {"tokens": self._column}, options, keep_empty=False)
+        super().__init__("mlm", self._column, options)
         self.sequences = {"first": Sequences(), "tokens": self.predicted}
         if masking.whole_word:
-            from seqtools.batching.words import Words
-
             self._words = Words(vocabulary)
             self.sequences = {"begins": Sequences()} | self.sequences
-        self._keys = array("Q")
         self._pairs = masking.next_sentence
         self._ordinary = np.ones(len(vocabulary), np.bool_)
         self._ordinary[list(specials.values())] = False
@@ -174,38 +168,29 @@ class MlmCorpus(Corpus):
     def append(self, encoded: Encoded, number: int) -> None:
         """Add what `encode` made of the stream's `number`-th record."""
         super().append(encoded, number)
-        self._keys.append(key_of(number if encoded.name is None else encoded.name))
         (first,), ids = encoded.sequences[-2:]
         self._pairs = self._pairs or first < len(ids)
 
     def freeze(self) -> None:
         """End reading, so that batches can be cut."""
         super().freeze()
-        if self.masking.next_sentence and len(self._keys) == 1:
+        if self.masking.next_sentence and len(self.every) == 1:
             raise FormatError("one record alone makes no pair; at least two must have tokens")
 
     # Cutting
 
     def targets(self, epoch: int) -> int:
         """Count the tokens and symbols of an epoch's rows."""
-        return int(self._sizes(self._texts(epoch, self._all)).sum())
+        return int(self._sizes(self._texts(epoch, self.every)).sum())
 
     def cuts(self, epoch: int) -> Iterator[Cut]:
         """Give the batches of an epoch as places; records of like length stand together."""
-        texts, options = self._texts(epoch, self._all), self.options
+        texts, options = self._texts(epoch, self.every), self.options
         sizes = self._sizes(texts)
         rng = generator(options.seed, epoch)
         widths = np.maximum(sizes, options.pad_to)
         for rows in cut_records(widths, [sizes], options, options.batch_size, rng):
             yield Cut(texts.starts[rows], sizes[rows], sizes[rows], records=rows)
-
-    @property
-    def _all(self) -> Sizes:
-        return np.arange(len(self._keys))
-
-    def _streams(self, epoch: int, records: Sizes) -> Keys:
-        keys = np.asarray(self._keys, dtype=np.uint64)[records]
-        return epoch_keys(keys, self.options.seed, epoch)
 
     def _texts(self, epoch: int, records: Sizes) -> Texts:
         """Give the texts of the rows that begin with these records."""
@@ -214,8 +199,8 @@ class MlmCorpus(Corpus):
             first = self.sequences["first"].flat[records].astype(np.int64)
             begin, none = starts[records], np.zeros(len(records), np.int64)
             return Texts(begin, first, begin + first, lengths[records] - first, none)
-        streams = self._streams(epoch, records)
-        others, follows = partners(records, len(self._keys), streams)
+        streams = self.streams(epoch, records)
+        others, follows = partners(records, len(self.every), streams)
         begin, first, second_begin, second = (
             values[which] for which in (records, others) for values in (starts, lengths)
         )
@@ -240,7 +225,7 @@ class MlmCorpus(Corpus):
         texts, width = self._texts(epoch, cut.records), self._width(cut.lengths)
         ids, places, segments = self._rows(texts, cut.lengths, width)
         words = np.where(places >= 0, self._begins(places, texts), False)
-        streams = self._streams(epoch, cut.records)
+        streams = self.streams(epoch, cut.records)
         maskable = (places >= 0) & self._ordinary[ids]
         chosen = choose_words(maskable, words.cumsum(axis=1), self.masking.rate, streams)
         targets = np.where(chosen, ids, IGNORED).astype(np.int32)

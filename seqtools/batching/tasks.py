@@ -172,7 +172,8 @@ class Seq2seqCorpus(Corpus):
         source = self.sequences["source"]
         lengths = source.lengths[cut.records]
         batch = super().batch(epoch, index, cut)
-        batch.source = self.rectangle("source", source.starts[cut.records], lengths)
+        pad = self.columns["source"].vocabulary.pad or 0
+        batch.source = self.rectangle(source.flat, source.starts[cut.records], lengths, pad)
         batch.source_lengths = lengths.astype(np.int32)
         return batch
 

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from seqtools.cli._options import POSITIVE, FiniteFloat, collect, seed_option, stream_options
+from seqtools.cli._options import (
+    POSITIVE,
+    FiniteFloat,
+    WholeNumber,
+    collect,
+    seed_option,
+    stream_options,
+)
 
 if TYPE_CHECKING:
     from seqtools.batching.corpus import Options
+    from seqtools.batching.spans import Corruption
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,7 +94,7 @@ _CUTTING = (
     ),
     click.option("--no-shuffle", is_flag=True, help="Keep the order of the file."),
     click.option("--drop-last", is_flag=True, help="Leave out what fills no whole batch."),
-    click.option("--max-length", type=POSITIVE, help="Longest sequence, the symbols around it counted."),
+    click.option("--max-length", type=POSITIVE, help="Longest sequence, with the symbols around it."),
     click.option(
         "--truncate", type=click.Choice(["right", "left", "drop", "error"]),
         help="Longer ones: lose their end, lose their beginning, are left out, or are bad"
@@ -105,6 +113,57 @@ mask_rate_option = click.option(
     "--mask-rate", type=FiniteFloat(0, 1, low_open=True),
     help="Share of the tokens that is hidden; default: 0.15.",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What a seq2seq learns from; the names are those of the options."""
+
+    objective: str
+    mask_rate: float | None
+    span_length: float | None
+    sentinels: int | None
+
+    def __post_init__(self) -> None:
+        given = (self.mask_rate, self.span_length, self.sentinels)
+        if self.objective != "span" and any(value is not None for value in given):
+            names = "--mask-rate, --span-length and --sentinels"
+            raise click.UsageError(f"{names} need --objective span.")
+
+    def corruption(self) -> Corruption | None:
+        """The same for the library; None where the records are pairs."""
+        if self.objective != "span":
+            return None
+        from seqtools.batching.spans import LENGTH, RATE, SENTINELS, Corruption
+
+        return Corruption(
+            self.mask_rate or RATE, self.span_length or LENGTH, self.sentinels or SENTINELS
+        )
+
+
+_OBJECTIVE = (
+    click.option(
+        "--objective", type=click.Choice(["pairs", "span"]), default="pairs", show_default=True,
+        help="Records are pairs; or they have tokens, of which spans are taken out to be the"
+        " target.",
+    ),
+    click.option(
+        "--mask-rate", type=FiniteFloat(0, 1, low_open=True, high_open=True),
+        help="With span: share of the tokens that is taken out; default: 0.15.",
+    ),
+    click.option(
+        "--span-length", type=FiniteFloat(1), help="With span: mean length of one; default: 3."
+    ),
+    click.option(
+        "--sentinels", type=WholeNumber(min=2),
+        help="With span: symbols <extra_id_0>, ... that stand for spans; default: 100.",
+    ),
+)  # fmt: skip
+
+
+def objective_options(function: F) -> F:
+    """Give a kind what a seq2seq learns from, as its argument `objective`."""
+    return collect(Objective, "objective", _OBJECTIVE)(function)
 
 
 def cutting_options(function: F) -> F:

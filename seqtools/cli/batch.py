@@ -7,7 +7,14 @@ from typing import Literal
 import click
 
 from seqtools.cli import _run
-from seqtools.cli._batch_options import Cutting, OffsetType, cutting_options, mask_rate_option
+from seqtools.cli._batch_options import (
+    Cutting,
+    Objective,
+    OffsetType,
+    cutting_options,
+    mask_rate_option,
+    objective_options,
+)
 from seqtools.cli._options import POSITIVE, Streams, example, group
 
 
@@ -72,29 +79,41 @@ def lm(
 @click.option("--source-vocab", metavar="FILE", help="Vocabulary of the source side.")
 @click.option("--target-vocab", metavar="FILE", help="Vocabulary of the target side.")
 @click.option("--vocab", metavar="FILE", help="One vocabulary for both sides.")
+@objective_options
 @cutting_options
 def seq2seq(
     streams: Streams,
     cutting: Cutting,
+    objective: Objective,
     source_vocab: str | None,
     target_vocab: str | None,
     vocab: str | None,
 ) -> None:
     """For sequence to sequence: records with src_tokens and tgt_tokens.
 
+    With --objective span, records with tokens: the source is the text with a sentinel for each span
+    that is taken out, the target each sentinel with its span.
+
     Without --batch-size and --batch-tokens, a batch has at most 4096 tokens on either side.
     """
+    from seqtools.batching.spans import SpanCorpus
     from seqtools.batching.tasks import Seq2seqCorpus
     from seqtools.cli._batch_run import write
     from seqtools.text.vocab import Vocabulary
 
     if vocab is not None and (source_vocab or target_vocab):
         raise click.UsageError("--vocab stands for both --source-vocab and --target-vocab.")
+    _check_drop_last(cutting, needed=True)
+    corruption = objective.corruption()
+    if corruption is not None:
+        if vocab is None:
+            raise click.UsageError("--objective span needs --vocab FILE, one for both sides.")
+        write(streams, cutting, SpanCorpus(Vocabulary.read(vocab), cutting.options(), corruption))
+        return
     source, target = source_vocab or vocab, target_vocab or vocab
     if source is None or target is None:
         missing = "--source-vocab" if source is None else "--target-vocab"
         raise click.UsageError(f"{missing} FILE is needed, or --vocab FILE for both sides.")
-    _check_drop_last(cutting, needed=True)
     sides = Vocabulary.read(source), Vocabulary.read(target)
     write(streams, cutting, Seq2seqCorpus(*sides, cutting.options()))
 

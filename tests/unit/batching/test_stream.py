@@ -152,7 +152,6 @@ def test_a_batch_survives_its_line(data, rows, width):
         ({"segments": [[0, 1, 2]]}, '"segments" must be 0 or 1'),
         ({"segments": [[0, -1, 1]]}, '"segments" must be 0 or 1'),
         ({"segments": None}, '"segments" must be a list of rows'),
-        ({"segments": [[0, 0, True]]}, '"segments" must be'),
         ({"next_sentence": [0, 1]}, '"next_sentence" must be a list with a number for each of 1'),
         ({"next_sentence": 1}, '"next_sentence" must be a list'),
         ({"next_sentence": [2]}, '"next_sentence" must be 0 or 1'),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-_ROOM = 16  # columns that new tensors have to spare
+_ROOM = 16  # columns to spare in tensors that grow by themselves
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ class Cache:
 
     def select(self, rows: Tensor) -> Cache:
         """Give the cache whose row i is row `rows[i]` of this one; `rows` (N,)."""
-        grown = [_grown(part, self.columns, rows) for part in (self.keys, self.values)]
+        # A beam selects after every step: room for the next one alone leaves no gaps, and products
+        # over rows without gaps need no copy.
+        grown = [_grown(part, self.columns, rows, room=1) for part in (self.keys, self.values)]
         return Cache(grown[0], grown[1], self.columns, [self.columns])
 
     def append(self, keys: Tensor, values: Tensor, places: Tensor | None) -> Cache:
@@ -80,11 +82,11 @@ class Cache:
         return self.keys[:, :, : self.columns], self.values[:, :, : self.columns]
 
 
-def _grown(part: Tensor, columns: int, rows: Tensor | None) -> Tensor:
+def _grown(part: Tensor, columns: int, rows: Tensor | None, *, room: int = _ROOM) -> Tensor:
     """Copy the first columns of `part`, of all rows or those given, with room behind them."""
     kept = part.detach()[:, :, :columns]
     count = len(part) if rows is None else len(rows)
-    grown = part.new_empty(count, part.shape[1], columns + _ROOM, part.shape[3])
+    grown = part.new_empty(count, part.shape[1], columns + room, part.shape[3])
     if rows is None:
         grown[:, :, :columns] = kept
     elif columns:

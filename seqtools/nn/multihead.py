@@ -59,7 +59,8 @@ class MultiHeadAttention(nn.Module):
         """Make keys and values of `inputs` (B, S, E) at the positions `places` (S,) or (B, S)."""
         keys, values = self.key_value(inputs).chunk(2, -1)
         keys = self.positions.rotate(self._split(keys), places)
-        return KeyValues(keys, self._split(values), places)
+        # Heads first in memory, too, once for all the queries that come.
+        return KeyValues(keys.contiguous(), self._split(values).contiguous(), places)
 
     def forward(
         self,
@@ -125,7 +126,7 @@ class MultiHeadAttention(nn.Module):
         wide = torch.promote_types(scores.dtype, torch.float32)
         found = torch.softmax(scores, -1, dtype=wide)
         dropped = self.dropout(found).to(values.dtype)
-        context = dropped @ values
+        context = torch.bmm(dropped.flatten(0, 1), values.flatten(0, 1)).view(query.shape)
         added = self.positions.values(dropped, places, memory.places)
         if added is not None:
             context = context + added

@@ -25,7 +25,7 @@ class Attended:
 
     def add(self, weights: dict[str, Tensor]) -> None:
         """Take in a step: "cross" (N, L, H, S) and "decoder" (N, L, H, C) of its N rows."""
-        self._steps.append({kind: part.cpu().numpy() for kind, part in weights.items()})
+        self._steps.append({kind: part.float().cpu().numpy() for kind, part in weights.items()})
 
     def of(self, record: int, rows: list[int]) -> Weights | None:
         """Put together what belongs to a hypothesis of a record, without padding.

@@ -100,4 +100,4 @@ class Walk:
 
 
 def _arrays(attention: dict[str, Tensor]) -> dict[str, Array]:
-    return {kind: weights.cpu().numpy() for kind, weights in attention.items()}
+    return {kind: weights.float().cpu().numpy() for kind, weights in attention.items()}

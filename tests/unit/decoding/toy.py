@@ -111,3 +111,43 @@ class Tree:
             total += float(self.table[node, token])
             node = node * self.vocabulary_size + token + 1
         return total
+
+
+class Attentive(Bigram):
+    """A bigram whose attention says what it is: the id attended to, 2 layers, 1 head.
+
+    In the second layer, that and a hundred times the id it is attended to from.
+    """
+
+    def start(self, source, source_lengths, prefix, prefix_lengths, *, attention=False):
+        before = prefix.shape[1] - 1
+        inputs = torch.cat([prefix[:, :before], torch.zeros(len(prefix), 20, dtype=torch.long)], 1)
+        return source, inputs, prefix_lengths - 1, attention
+
+    def attended(self, state) -> Attention:
+        source, inputs, _, asked = state
+        assert asked
+        inputs = inputs[:, :-20]
+        found = {"decoder": _named(inputs, inputs)}
+        if source is not None:
+            found["encoder"] = _named(source, source)
+        return found
+
+    def step(self, last_ids, state):
+        source, inputs, counts, asked = state
+        inputs = inputs.scatter(1, counts[:, None], last_ids[:, None])
+        found = {"decoder": _named(last_ids[:, None], inputs)[..., 0, :]}
+        if source is not None:
+            found["cross"] = _named(last_ids[:, None], source)[..., 0, :]
+        state = source, inputs, counts + 1, asked
+        return self.logprobs[last_ids], state, found if asked else None
+
+    def select(self, state, rows):
+        source, inputs, counts, asked = state
+        return None if source is None else source[rows], inputs[rows], counts[rows], asked
+
+
+def _named(froms: Tensor, tos: Tensor) -> Tensor:
+    """(B, I) and (B, J) ids as attention, (B, 2, 1, I, J)."""
+    to = tos[:, None, None, None, :].expand(-1, 1, 1, froms.shape[1], -1)
+    return torch.cat([to, to + 100 * froms[:, None, None, :, None]], dim=1).float()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -9,26 +10,95 @@ from typing import Any, TypeVar
 import click
 
 from seqtools.cli._device import Compute, compute_options
-from seqtools.cli._options import POSITIVE, PROBABILITY, FiniteFloat, Option, collect, seed_option
+from seqtools.cli._options import (
+    NON_NEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    FiniteFloat,
+    Option,
+    collect,
+    seed_option,
+)
+
+_DIVERSITY = 0.5  # Vijayakumar et al. (2018), section 5, found 0.2 to 0.8 to serve well
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The model and how records are put before it.
+    """The models and how records are put before them.
 
     Attributes:
-        model: path of the model file.
+        models: paths of the model files; several are an ensemble.
         batch_size: records decoded together.
         batch_tokens: records x longest at most, None for no such limit.
         compute: device, threads, precision.
     """
 
-    model: str
     batch_size: int
     batch_tokens: int | None
     compute: Compute
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """A number of tokens: a multiple of the source's, and some more."""
+
+    multiple: float
+    plus: int
+
+    def of(self, source: int) -> int:
+        """The number for a source of that many tokens, at least 1."""
+        return max(1, int(self.multiple * source) + self.plus)
+
+    def __str__(self) -> str:
+        parts = [f"{self.multiple:g}x"] * bool(self.multiple) + [str(self.plus)] * bool(self.plus)
+        return "+".join(parts)
+
+
+class LengthType(click.ParamType[Length]):
+    """`N`, or as a multiple of the source `2x` or `2x+10`."""
+
+    name = "N|Fx|Fx+N"
+    _FORM = re.compile(r"(?:(?P<multiple>\d{1,9}(?:\.\d{1,9})?)x(?:\+|$))?(?P<plus>\d{1,9})?")
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """What the help shows."""
+        return self.name
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Length:
+        """Parse and check."""
+        if isinstance(value, Length):
+            return value
+        found = None if str(value).endswith("+") else self._FORM.fullmatch(str(value))
+        length = found and Length(float(found["multiple"] or 0), int(found["plus"] or 0))
+        if not length or not (length.multiple or length.plus):
+            self.fail(f"{value!r} is no length, such as 50, 2x or 2x+10", param, ctx)
+        return length
+
+
+class IndicesType(click.ParamType[tuple[int, ...]]):
+    """Numbers from 0 and ranges of them, as `0,2-5`."""
+
+    name = "LIST"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Parse and check; sorted, each number once."""
+        if isinstance(value, tuple):
+            return value
+        found: set[int] = set()
+        for part in str(value).split(","):
+            ends = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part)
+            if ends is None or int(ends[2] or ends[1]) < int(ends[1]):
+                self.fail(f"{value!r} is no list such as 0,2-5", param, ctx)
+            found.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
+        return tuple(sorted(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +106,72 @@ class Search:
     """What all searches share.
 
     Attributes:
-        max_length: tokens produced at most, the end included; None for the task's default.
         output_field: the output is written to `FIELD_tokens`.
-        attention: write it.
+        max_length: tokens produced at most, the end included; None for the task's default.
+        min_length: tokens produced at least, the end included.
+        ban, force: tokens that are never proposed; that each output must hold.
+        no_repeat_ngram: of this size, no n-gram comes twice; None for no such rule.
+        repetition_penalty: above 1, what was produced already is less likely.
+        lm: a language model that ranks beside the model, None for none.
+        lm_weight: how much its log-probabilities count.
     """
 
-    max_length: int | None
     output_field: str
-    attention: bool = False
+    max_length: Length | None
+    min_length: int = 0
+    ban: tuple[str, ...] = ()
+    force: tuple[str, ...] = ()
+    no_repeat_ngram: int | None = None
+    repetition_penalty: float = 1.0
+    lm: str | None = None
+    lm_weight: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.lm is None) != (self.lm_weight is None):
+            raise click.UsageError("--lm and --lm-weight need one another.")
+        longest = self.max_length
+        if longest is not None and not longest.multiple and self.min_length > longest.plus:
+            raise click.UsageError(f"--min-length {self.min_length} is above --max-length.")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How beam search ranks, and what it keeps.
+
+    Attributes:
+        beam: live hypotheses.
+        nbest: hypotheses written.
+        length_penalty: alpha.
+        length_penalty_form: `power` or `gnmt`.
+        coverage_penalty: beta.
+        diverse_groups: groups that the beam is split into.
+        diversity: how much a group is held off what the groups before it took.
+    """
+
+    beam: int
+    nbest: int
+    length_penalty: float
+    length_penalty_form: str
+    coverage_penalty: float
+    diverse_groups: int
+    diversity: float | None
+
+    def __post_init__(self) -> None:
+        if self.nbest > self.beam:
+            raise click.UsageError(
+                f"--nbest {self.nbest} is more than --beam {self.beam} can hold."
+            )
+        if self.beam % self.diverse_groups:
+            raise click.UsageError(
+                f"--beam {self.beam} cannot be split into {self.diverse_groups} groups of one size."
+            )
+        if self.diversity is not None and self.diverse_groups == 1:
+            raise click.UsageError("--diversity needs --diverse-groups above 1.")
+
+    @property
+    def strength(self) -> float:
+        """The diversity, or what it is where nothing is said."""
+        return _DIVERSITY if self.diversity is None else self.diversity
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +183,7 @@ class Drawing:
         temperature: 0 is greedy.
         top_k: only the k likeliest tokens, None for all.
         top_p: only the fewest likeliest tokens that have this probability together.
+        min_p: only tokens with at least this share of the likeliest one's probability.
         seed: of all random choices.
     """
 
@@ -62,16 +191,50 @@ class Drawing:
     temperature: float
     top_k: int | None
     top_p: float
+    min_p: float
     seed: int
 
 
+@dataclass(frozen=True, slots=True)
+class Attended:
+    """What is written of the attention.
+
+    Attributes:
+        attention: write it.
+        attention_layers, attention_heads: which, from 0; None for all.
+        attention_mean: over `layers`, `heads` or `all`; None for no mean.
+        align: write hard alignments.
+    """
+
+    attention: bool = False
+    attention_layers: tuple[int, ...] | None = None
+    attention_heads: tuple[int, ...] | None = None
+    attention_mean: str | None = None
+    align: bool = False
+
+    def __post_init__(self) -> None:
+        wanted = {
+            "--attention-layers": self.attention_layers,
+            "--attention-heads": self.attention_heads,
+        }
+        for name, value in wanted.items():
+            if value is not None and not self:
+                raise click.UsageError(f"{name} needs --attention or --align.")
+        if self.attention_mean is not None and not self.attention:
+            raise click.UsageError("--attention-mean needs --attention.")
+
+    def __bool__(self) -> bool:
+        """Whether attention is needed at all."""
+        return self.attention or self.align
+
+
+models_option = click.option(
+    "--model", "models", required=True, multiple=True, metavar="FILE",
+    help="Model file that seq-train made; given several times, the mean of them decides.",
+)  # fmt: skip
 model_option = click.option(
     "--model", required=True, metavar="FILE", help="Model file that seq-train made."
 )
-attention_option = click.option(
-    "--attention", is_flag=True, help="Write the attention, for seq-attnviz."
-)
-
 
 _BATCHES = (
     click.option(
@@ -91,7 +254,7 @@ def setup_options(function: F) -> F:
 
 def _length(default: str) -> Option:
     return click.option(
-        "--max-length", type=POSITIVE, help=f"Tokens produced at most, </s> counted; {default}."
+        "--max-length", type=LengthType(), help=f"Tokens produced at most, </s> counted; {default}."
     )
 
 
@@ -100,13 +263,69 @@ _FIELD = click.option(
     help="Write NAME_tokens (for text: tokens).",
 )  # fmt: skip
 
-search_options = collect(
-    Search, "search", (_length("default: twice the source + 10, lm 100"), attention_option, _FIELD)
-)
+_RULES = (
+    click.option(
+        "--min-length", type=NON_NEGATIVE, default=0, show_default=True,
+        help="Tokens produced at least, </s> counted.",
+    ),
+    _length("x times the source. Default: 2x+10, lm 100"),
+    click.option("--ban", multiple=True, metavar="TOKEN", help="Never propose it; repeatable."),
+    click.option(
+        "--force", multiple=True, metavar="TOKEN", help="Each output must hold it; repeatable."
+    ),
+    click.option("--no-repeat-ngram", type=POSITIVE, help="Let no N tokens in a row come twice."),
+    click.option(
+        "--repetition-penalty", type=FiniteFloat(0, low_open=True), default=1.0, show_default=True,
+        metavar="F", help="Above 1: what was produced already is less likely.",
+    ),
+    click.option(
+        "--lm", metavar="FILE",
+        help="Rank by ln P + W ln P_lm: an n-gram model (ARPA or binary) or an lm of seq-train.",
+    ),
+    click.option(
+        "--lm-weight", type=FiniteFloat(0, low_open=True), metavar="W", help="Weight of --lm."
+    ),
+)  # fmt: skip
+
+search_options = collect(Search, "search", (*_RULES, _FIELD))
 """Give a command what all searches share, as its argument `search`."""
 
 plain_search_options = collect(Search, "search", (_length("default: 100"), _FIELD))
-"""The same for models that have no attention."""
+"""The same for models of n-grams, which know no rules."""
+
+ranking_options = collect(
+    Ranking,
+    "ranking",
+    (
+        click.option(
+            "--beam", type=POSITIVE, default=5, show_default=True, help="Live hypotheses."
+        ),
+        click.option(
+            "--nbest", type=POSITIVE, default=1, show_default=True, help="Hypotheses written."
+        ),
+        click.option(
+            "--length-penalty", type=FiniteFloat(-10, 10), default=0.0, show_default=True,
+            metavar="ALPHA", help="Rank by sum / T^ALPHA, T counting </s>.",
+        ),
+        click.option(
+            "--length-penalty-form", type=click.Choice(["power", "gnmt"]), default="power",
+            show_default=True, help="gnmt: sum / ((5 + T) / 6)^ALPHA.",
+        ),
+        click.option(
+            "--coverage-penalty", type=FiniteFloat(0), default=0.0, show_default=True,
+            metavar="BETA", help="Rank down what leaves parts of the source unattended.",
+        ),
+        click.option(
+            "--diverse-groups", type=POSITIVE, default=1, show_default=True,
+            help="Split the beam into N groups, each held off the tokens of those before it.",
+        ),
+        click.option(
+            "--diversity", type=FiniteFloat(0), metavar="STRENGTH",
+            help=f"How much: taken from ln P for each time.  [default: {_DIVERSITY}]",
+        ),
+    ),
+)  # fmt: skip
+"""Give a command how beam search ranks, as its argument `ranking`."""
 
 drawing_options = collect(
     Drawing,
@@ -124,7 +343,34 @@ drawing_options = collect(
             "--top-p", type=PROBABILITY, default=1.0, show_default=True,
             help="Draw from the fewest likeliest tokens that have this probability together.",
         ),
+        click.option(
+            "--min-p", type=PROBABILITY, default=0.0, show_default=True,
+            help="Draw from the tokens at least this times as probable as the likeliest.",
+        ),
         seed_option,
     ),
 )  # fmt: skip
 """Give a command what says how tokens are drawn, as its argument `drawing`."""
+
+_LAYERS = click.option(
+    "--attention-layers", type=IndicesType(), help="Of these layers, from 0, as 0,2-5."
+)
+_HEADS = click.option(
+    "--attention-heads", type=IndicesType(), help="Of these heads, from 0, as 0,2-5."
+)
+_MEAN = click.option(
+    "--attention-mean",
+    type=click.Choice(["layers", "heads", "all"]),
+    help="Write the mean of them.",
+)
+_ATTENTION = click.option("--attention", is_flag=True, help="Write the attention, for seq-attnviz.")
+_ALIGN = click.option(
+    "--align", is_flag=True,
+    help="Write alignment: pairs of a token and the source token most attended to, from 0.",
+)  # fmt: skip
+
+attention_options = collect(Attended, "attended", (_ATTENTION, _LAYERS, _HEADS, _MEAN, _ALIGN))
+"""Give a command what is written of the attention, as its argument `attended`."""
+
+encoder_attention_options = collect(Attended, "attended", (_ATTENTION, _LAYERS, _HEADS, _MEAN))
+"""The same where nothing is produced that could be aligned."""

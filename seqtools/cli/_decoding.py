@@ -1,105 +1,96 @@
 """Records through a model: read in windows, decoded in batches of like length, written in order.
 
-torch is loaded with the first record that proved valid.
+Batches are cut here, whatever the number of processes, so what comes out is the same. torch is
+loaded where the batches are decoded, with the first record that proved valid.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import click
 import numpy as np
 
 from seqtools.batching.sampling import cut_by_size
-from seqtools.cli._decode_options import Drawing, Search, Setup
+from seqtools.cli._decode_options import Setup
+from seqtools.cli._decode_work import Engine, Job, MakeJob, Prepare
 from seqtools.cli._device import Compute, start_torch
-from seqtools.cli._encoding import Encoder, Item, hypotheses_fields
+from seqtools.cli._encoding import Encoder, Item
 from seqtools.cli._io import Session
 from seqtools.cli._options import Streams
 from seqtools.errors import FormatError, RecordError
 from seqtools.models.description import describe
 from seqtools.streams.files import STDIN, Line, Place, chomp
-from seqtools.streams.parallel import Reject
-from seqtools.streams.records import Record, loads
-
-if TYPE_CHECKING:
-    from seqtools.decoding.hypothesis import Constraints, Hypothesis, Prompts
+from seqtools.streams.parallel import Reject, map_blocks
+from seqtools.streams.records import loads, to_line
 
 WINDOW = 1024  # records at most that are sorted by length, then cut into batches
 
-Prepare = Callable[[Place, bytes, Record], Item]
-Opener = Callable[[str], Encoder]
-Work = Callable[["Engine", Sequence[Item]], list[dict[str, Any]]]
+Opener = Callable[[], Encoder]
 
 
-def decode(
-    streams: Streams,
-    setup: Setup,
-    work: Work,
-    *,
-    pairs: bool = False,
-    task: str | None = None,
-    opener: Opener = Encoder.open,
-) -> None:
+def decode(streams: Streams, setup: Setup, make: MakeJob, *, opener: Opener | None = None) -> None:
     """Put the records of the inputs through a model.
 
     Args:
-        streams: where they are read and written.
+        streams: where they are read and written, and in how many processes they are decoded.
         setup: the options.
-        work: what is done with a batch; gives the fields to add to each record.
-        pairs: records hold what is to be scored, not only what is to be continued.
-        task: what the model must be made for.
-        opener: reads what the model's file says about records.
+        make: makes what is done with them.
+        opener: reads what the models' files say about records.
 
     Raises:
-        ConfigError: it is made for another task.
+        ConfigError: the model is made for another task, or an option does not fit it.
     """
-    encoder = opener(setup.model)
-    if task is not None:
-        encoder.require(task, "this kind")
+    setup = _for_processes(setup, streams.jobs)
+    encoder = (opener or partial(Encoder.open, setup.models))()
+    job = make(encoder)
     with Session(streams) as session:
-        windows = _Windows(session, setup, encoder, work)
-        windows.read(encoder.pair if pairs else encoder.prompt)
+        windows = _Windows(session, setup)
+        _work_through(
+            windows, windows.read(job.prepare), _Decoder(setup, encoder, job, streams.jobs)
+        )
         encoder.report()
 
 
 def invent(
     streams: Streams,
     setup: Setup,
-    work: Work,
+    make: MakeJob,
     count: int,
     *,
     prompt: Sequence[str] = (),
-    opener: Opener = Encoder.open,
+    opener: Opener | None = None,
 ) -> None:
     """Make new records from a prompt, reading nothing.
 
     Args:
         streams: where they are written; which of them, where there are shards.
         setup: the options.
-        work: what is done with a batch; gives the fields of each record.
+        make: makes what is done.
         count: how many.
         prompt: tokens that each begins with; where there are some, the records hold them.
-        opener: reads what the model's file says about records.
+        opener: reads what the models' files say about records.
     """
     if streams.files != (STDIN,):
         raise click.UsageError("--count makes new records and reads no FILE.")
-    encoder = opener(setup.model)
-    encoder.require("lm", "--count")
+    setup = _for_processes(setup, streams.jobs)
+    encoder = (opener or partial(Encoder.open, setup.models))()
+    encoder.require(("lm",), "--count")
+    job = make(encoder)
     shard, first = streams.shard, streams.first_record
     with Session(streams) as session:
-        windows = _Windows(session, setup, encoder, work)
         begun = encoder.empty(first)
         if prompt:
             begun = encoder.prompt(Place("--prompt", 1, first), b"", {"tokens": [*prompt]})
-        for number in range(first + shard.index - 1, first + count, shard.count):
-            session.records += 1
-            place = Place(begun.place.source, number, number)
-            windows.add(replace(begun, place=place, record={**begun.record}))
-        windows.flush()
+        windows = _Windows(session, setup)
+        numbers = range(first + shard.index - 1, first + count, shard.count)
+        made = windows.repeat(begun, numbers)
+        _work_through(windows, made, _Decoder(setup, encoder, job, streams.jobs))
         encoder.report()
 
 
@@ -138,206 +129,191 @@ def evaluate(streams: Streams, model: str, compute: Compute) -> None:
         )
 
 
-def drawn(drawing: Drawing, search: Search) -> Work:
-    """The work of drawing sequences at random.
+def _for_processes(setup: Setup, jobs: int) -> Setup:
+    """Several processes decode on the CPU."""
+    if jobs == 1:
+        return setup
+    if setup.compute.device.startswith("cuda"):
+        raise click.UsageError("--jobs is for decoding on the CPU.")
+    return replace(setup, compute=replace(setup.compute, device="cpu"))
 
-    Args:
-        drawing: how.
-        search: the options.
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records that are decoded together.
+
+    Attributes:
+        items: the records.
+        pause: nothing more is there to be read, so all before is to be written first.
     """
 
-    def work(engine: Engine, items: Sequence[Item]) -> list[dict[str, Any]]:
-        from seqtools.decoding import sampling
-
-        found = sampling.sample(
-            engine.model, engine.prompts(items), engine.constraints(items, search.max_length),
-            sampling.Sampler(drawing.temperature, drawing.top_k, drawing.top_p),
-            [
-                sampling.source(drawing.seed, item.name, number)
-                for item in items
-                for number in range(drawing.samples)
-            ],
-            attention=search.attention,
-        )  # fmt: skip
-        return engine.fields(items, found, search)
-
-    return work
+    items: list[Item]
+    pause: bool = False
 
 
-class Engine:
-    """The model on its device.
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What became of a batch.
+
+    Attributes:
+        lines: what is written for each record; nothing where it failed.
+        errors: why it failed, None where it did not.
+        counts: what is to be warned about.
+    """
+
+    lines: list[bytes]
+    errors: list[str | None]
+    counts: Counter[str]
+
+
+class _Decoder:
+    """Decodes batches; what is needed for that is loaded with the first.
 
     Args:
         setup: the options.
-        encoder: what the model's file says about records.
-
-    Raises:
-        ConfigError: the device is not there.
-        FormatError: the model cannot be loaded.
+        encoder: what the models' files say about records; its counts go with the answers.
+        job: what is done.
+        jobs: how many processes there are.
     """
 
-    def __init__(self, setup: Setup, encoder: Encoder) -> None:
-        self.device = start_torch(setup.compute)
-        self.model: Any = encoder.load(self.device)
-        self._encoder = encoder
-        self._half = setup.compute.precision == "bf16"
-
-    def run(self, work: Work, items: Sequence[Item]) -> list[dict[str, Any]]:
-        """Do the work, in the precision asked for."""
-        import torch
-
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half):
-            return work(self, items)
-
-    def prompts(self, items: Sequence[Item]) -> Prompts:
-        """What the searches start from."""
-        from seqtools.decoding.hypothesis import Prompts
-
-        return Prompts.from_ids(
-            [item.prefix for item in items], _sources(items), device=self.device
-        )
-
-    def constraints(self, items: Sequence[Item], max_length: int | None) -> Constraints:
-        """What binds the searches."""
-        from seqtools.decoding.hypothesis import Constraints
-
-        encoder = self._encoder
-        lengths = [max_length or encoder.default_length(item) for item in items]
-        return Constraints(encoder.vocabulary.eos, lengths, encoder.banned)
-
-    def fields(
-        self, items: Sequence[Item], found: Sequence[Sequence[Hypothesis]], search: Search
-    ) -> list[dict[str, Any]]:
-        """What a search adds to the records."""
-        return [
-            hypotheses_fields(
-                item, hypotheses, self._encoder, search.output_field, attention=search.attention
-            )
-            for item, hypotheses in zip(items, found, strict=True)
-        ]
-
-    def score(self, items: Sequence[Item], *, attention: bool) -> list[dict[str, Any]]:
-        """Log-probabilities of the records' targets."""
-        from seqtools.decoding.scoring import attend, score
-
-        inputs = [(item.prefix + item.targets)[: len(item.targets)] for item in items]
-        targets = [item.targets for item in items]
-        found = score(self.model, inputs, targets, _sources(items), device=self.device)
-        fields: list[dict[str, Any]] = [
-            {
-                "logprob": np.float32(one.logprob),
-                "n_tokens": len(one.token_logprobs),
-                "token_logprobs": one.token_logprobs,
-            }
-            for one in found
-        ]
-        if attention:
-            # Ids without any that is predicted may have none to feed either.
-            rows = [row for row, target in enumerate(targets) if target]
-            prompts = self.prompts([items[row] for row in rows])
-            crosses = attend(self.model, prompts, [targets[row] for row in rows]) if rows else []
-            attended = dict(zip(rows, crosses, strict=True))
-            for row, (added, item) in enumerate(zip(fields, items, strict=True)):
-                cross = attended.get(row)
-                added["attention"] = self._encoder.attention(item, item.targets, cross)
-        return fields
-
-    def next_tokens(self, items: Sequence[Item], count: int) -> list[dict[str, Any]]:
-        """The likeliest next tokens of each record."""
-        from seqtools.decoding.scoring import next_tokens
-
-        encoder = self._encoder
-        found = next_tokens(self.model, self.prompts(items), count, banned=encoder.banned)
-        return [{"next": encoder.next_tokens(pairs)} for pairs in found]
-
-
-def _sources(items: Sequence[Item]) -> list[list[int]] | None:
-    """The sources of the records, None for an lm."""
-    return [item.source for item in items if item.source is not None] or None
-
-
-class _Windows:
-    """Takes records one by one, and writes them with what the model made of them.
-
-    Args:
-        session: inputs, output and rejects.
-        setup: the options.
-        encoder: what the model's file says about records.
-        work: what is done with a batch; gives the fields to add to each record.
-    """
-
-    def __init__(self, session: Session, setup: Setup, encoder: Encoder, work: Work) -> None:
-        self._session = session
+    def __init__(self, setup: Setup, encoder: Encoder, job: Job, jobs: int) -> None:
+        self.encoder = encoder
+        self.jobs = jobs
         self._setup = setup
-        self._encoder = encoder
-        self._work = work
+        self._job = job
         self._engine: Engine | None = None
-        self._room = setup.batch_size  # small at first, so that something comes out soon
-        self._items: list[Item] = []
 
-    def read(self, prepare: Prepare) -> None:
-        """Put all records of the session through the model."""
-        streams = self._session.streams
-        try:
-            for block in self._session.blocks():
-                for line in block.lines(streams.shard, streams.first_record):
-                    self._session.records += 1
-                    self._take(line, prepare)
-                if block.pause:  # nobody waits for what could be written already
-                    self.flush()
-        except FormatError:  # of a damaged file: what came before it still counts
-            self.flush()
-            raise
-        self.flush()
+    def __call__(self, batch: Batch) -> Answers:
+        before = Counter(self.encoder.counts)
+        if batch.items:
+            self._decode(batch.items)
+        counts = self.encoder.counts - before
+        self.encoder.counts = before
+        items = batch.items
+        return Answers([item.line for item in items], [item.error for item in items], counts)
 
-    def _take(self, line: Line, prepare: Prepare) -> None:
-        try:
-            item = prepare(line.place, line.raw, loads(chomp(line.raw)))
-        except RecordError as error:  # it waits for those before it, so that all keep their order
-            item = Item(line.place, line.raw, {}, [], error=str(error))
-        self.add(item)
-        if item.error is not None and self._session.streams.rejects is None:
-            self.flush()  # ends the run
-
-    def add(self, item: Item) -> None:
-        """Take one record; a full window is decoded."""
-        self._items.append(item)
-        if len(self._items) >= self._room:
-            self.flush()
-            self._room = max(self._setup.batch_size, min(2 * self._room, WINDOW))
-
-    def flush(self) -> None:
-        """Decode and write what was taken."""
-        items, self._items = self._items, []
-        good = [item for item in items if item.error is None]
-        if good:
-            engine = self._engine = self._engine or Engine(self._setup, self._encoder)
-            for batch in self._batches(good):
-                self._decode(engine, batch)
-        for item in items:
-            if item.error is not None:
-                self._session.reject(Reject(item.place, item.raw, item.error))
-                continue
-            item.record.update(item.added)
-            self._session.write(item.record)
-        self._session.output.flush()
-        self._session.progress()
-
-    def _batches(self, items: list[Item]) -> Iterator[list[Item]]:
-        """Records of like length together."""
-        widths = np.array([item.width for item in items])
-        order = np.argsort(widths, kind="stable")
-        for rows in cut_by_size(widths, order, self._setup.batch_size, self._setup.batch_tokens):
-            yield [items[row] for row in rows.tolist()]
-
-    def _decode(self, engine: Engine, items: list[Item]) -> None:
+    def _decode(self, items: list[Item]) -> None:
         """Decode a batch; where it fails, each record alone, to see which one it is."""
+        if self._engine is None:
+            self._engine = Engine(self._setup, self.encoder, processes=self.jobs)
         try:
-            for item, added in zip(items, engine.run(self._work, items), strict=True):
-                item.added = added
+            for item, added in zip(items, self._engine.run(self._job.work, items), strict=True):
+                item.line = to_line({**item.record, **added})
         except RecordError as error:
             if len(items) == 1:
                 items[0].error = str(error)
                 return
             for item in items:
-                self._decode(engine, [item])
+                self._decode([item])
+
+
+def _work_through(windows: _Windows, batches: Iterable[Batch], decoder: _Decoder) -> None:
+    """Decode the batches in as many processes as there are to be, and write the records."""
+    answered = map_blocks(batches, lambda: decoder, decoder.jobs)
+    with contextlib.closing(answered):
+        for answers in answered:
+            windows.take(answers)
+            decoder.encoder.counts += answers.counts
+
+
+@dataclass(slots=True)
+class _Window:
+    """Records in the input's order, and how many of their batches are not yet decoded."""
+
+    items: list[Item] = field(default_factory=list)
+    waiting: int = 0
+
+
+class _Windows:
+    """Cuts records into batches, and writes them when they are decoded.
+
+    Args:
+        session: inputs, output and rejects.
+        setup: the options.
+    """
+
+    def __init__(self, session: Session, setup: Setup) -> None:
+        self._session = session
+        self._setup = setup
+        self._room = setup.batch_size  # small at first, so that something comes out soon
+        self._items: list[Item] = []
+        self._windows: deque[_Window] = deque()  # not yet written, in the input's order
+        self._sent: deque[tuple[_Window, list[Item]]] = deque()  # batches not yet answered
+
+    def read(self, prepare: Prepare) -> Iterator[Batch]:
+        """All records of the session."""
+        streams = self._session.streams
+        try:
+            for block in self._session.blocks():
+                for line in block.lines(streams.shard, streams.first_record):
+                    yield from self._add(_prepared(line, prepare))
+                if block.pause:  # nobody waits for what could be written already
+                    yield from self._cut(pause=True)
+        except FormatError:  # of a damaged file: what came before it still counts
+            yield from self._cut()
+            raise
+        yield from self._cut()
+
+    def repeat(self, item: Item, numbers: Iterable[int]) -> Iterator[Batch]:
+        """The same record again and again, numbered."""
+        for number in numbers:
+            place = Place(item.place.source, number, number)
+            yield from self._add(replace(item, place=place, record={**item.record}))
+        yield from self._cut()
+
+    def take(self, answers: Answers) -> None:
+        """Note what became of the oldest batch, and write what is ready."""
+        window, items = self._sent.popleft()
+        for item, line, error in zip(items, answers.lines, answers.errors, strict=True):
+            item.line, item.error = line, error
+        window.waiting -= 1
+        self._write()
+
+    def _add(self, item: Item) -> Iterator[Batch]:
+        """One record more; a full window is cut, and one with an error that ends the run."""
+        self._session.records += 1
+        self._items.append(item)
+        if item.error is not None and self._session.streams.rejects is None:
+            yield from self._cut(pause=True)
+        elif len(self._items) >= self._room:
+            yield from self._cut()
+            self._room = max(self._setup.batch_size, min(2 * self._room, WINDOW))
+
+    def _cut(self, *, pause: bool = False) -> Iterator[Batch]:
+        """The records at hand as batches of like length."""
+        items, self._items = self._items, []
+        good = [item for item in items if item.error is None]
+        widths = np.array([item.width for item in good])
+        order = np.argsort(widths, kind="stable")
+        size, tokens = self._setup.batch_size, self._setup.batch_tokens
+        parts = [
+            [good[row] for row in rows.tolist()]
+            for rows in cut_by_size(widths, order, size, tokens)
+        ]
+        window = _Window(items, len(parts) + pause)
+        self._windows.append(window)
+        for part in parts:
+            self._sent.append((window, part))
+            yield Batch(part)
+        if pause:
+            self._sent.append((window, []))
+            yield Batch([], pause=True)
+        self._write()  # where nothing was to be decoded
+
+    def _write(self) -> None:
+        """Write the windows that are done, as far as none before them is not."""
+        while self._windows and not self._windows[0].waiting:
+            for item in self._windows.popleft().items:
+                if item.error is not None:
+                    self._session.reject(Reject(item.place, item.raw, item.error))
+                else:
+                    self._session.output.write(item.line)
+            self._session.output.flush()
+            self._session.progress()
+
+
+def _prepared(line: Line, prepare: Prepare) -> Item:
+    try:
+        return prepare(line.place, line.raw, loads(chomp(line.raw)))
+    except RecordError as error:  # it waits for those before it, so that all keep their order
+        return Item(line.place, line.raw, {}, [], error=str(error))

@@ -1,29 +1,28 @@
-"""Records to ids the way the model's training data was encoded, and hypotheses to fields."""
+"""Records to ids the way the model's training data was encoded."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
+from seqtools.cli._decode_options import Length
 from seqtools.cli._run import warn
 from seqtools.errors import ConfigError, RecordError
 from seqtools.models.description import Description, describe
-from seqtools.streams.files import Place
-from seqtools.streams.records import Record, get_ids, get_tokens
+from seqtools.streams.files import Place, chomp
+from seqtools.streams.records import Record, get_ids, get_tokens, loads
 
 if TYPE_CHECKING:
     import torch
 
-    from seqtools.decoding.hypothesis import Array, Hypothesis
-
 # The names that a task's input and output have in records and among the vocabularies.
 _SOURCE = {"seq2seq": ("src_", "source")}
-_TARGET = {"lm": ("", "tokens"), "seq2seq": ("tgt_", "target")}
+_TARGET = {"lm": ("", "tokens"), "mlm": ("", "tokens"), "seq2seq": ("tgt_", "target")}
 _MANY = 8  # unknown tokens; with fewer, odd names in short records would look like a mistake
 _NEVER = ("pad", "bos", "mask", "cls", "sep")  # roles that are never proposed
+_LENGTHS = {"lm": Length(0, 100), "seq2seq": Length(2, 10)}  # of outputs, unless one is asked for
 
 
 class Symbols(Protocol):
@@ -70,12 +69,14 @@ class Item:
 
     Attributes:
         place: where it stands.
-        raw: its line.
+        raw: its line, or nothing where the record was made here.
         record: what the line holds.
         prefix: ids fed before the first target or produced token.
         source: ids of the source, None for an lm.
+        source_cut: tokens left out before the source's first.
         targets: ids to be scored, empty where the model is to produce some.
-        added: fields made of it.
+        begin: ids that the output has to begin with.
+        line: what is written for it.
         error: why it could not be decoded.
     """
 
@@ -84,8 +85,10 @@ class Item:
     record: Record
     prefix: list[int]
     source: list[int] | None = None
+    source_cut: int = 0
     targets: list[int] = field(default_factory=list)
-    added: dict[str, Any] = field(default_factory=dict)
+    begin: list[int] = field(default_factory=list)
+    line: bytes = b""
     error: str | None = None
 
     @property
@@ -99,68 +102,96 @@ class Item:
         name = self.record.get("id")
         return str(name if type(name) in (str, int) else self.place.number)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process, which reads the line anew: a record can hold what cannot travel."""
+        return {**self.__dict__, "record": None if self.raw else self.record}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.raw:
+            self.record = loads(chomp(self.raw))
+
 
 class Encoder:
-    """What a model's file says about records.
+    """What the files of one or several models say about records.
 
     Args:
-        model: the model's description.
-        path: the file.
+        model: the model's description; of several, the first one's.
+        paths: the files.
+        others: descriptions of the others; all have the same task and vocabularies.
         vocabularies: those of the model, where they are not in its description.
 
     Raises:
-        ConfigError: the model is of a task that has no sequences to produce.
+        ConfigError: the model is of a task that has no sequences to produce, or one of several
+            cannot be asked together with the first.
     """
 
     def __init__(
         self,
         model: Description,
-        path: str = "",
+        paths: Sequence[str] = (),
         *,
+        others: Sequence[Description] = (),
         vocabularies: Mapping[str, Symbols] | None = None,
     ) -> None:
         if model.task not in _TARGET:
             raise ConfigError(f"seq-decode does not serve models for the task {model.task}")
         vocabularies = vocabularies or model.vocabularies
         self.task = model.task
-        self._path = path
+        self.counts: Counter[str] = Counter()  # what is to be warned about
+        self.paths = paths
+        self.configs = [one.config for one in (model, *others)]
         self._options = model.batching
-        location = model.config.get("attention") == "location"
-        self._longest = model.config.get("max_source") if location else None
+        self._reach = least(
+            config.get("max_source")
+            for config in self.configs
+            if config.get("attention") == "location"
+        )
+        self.positions = least(
+            config.get("max_positions")
+            for config in self.configs
+            if config.get("position") == "learned"
+        )
         self._kind = "ids" if self._options.get("ids") else "tokens"
         self._target_prefix, self._target_name = _TARGET[self.task]
         self._source_prefix, self._source_name = _SOURCE.get(self.task, ("", ""))
-        self._source = vocabularies.get(self._source_name)
+        self.source_vocabulary = vocabularies.get(self._source_name)
         self.vocabulary = vocabularies[self._target_name]
         self._warned = False
-        self.truncated = 0
-        self.reserved = 0
-        self.without_attention = 0
+        for path, other in zip(paths[1:], others, strict=bool(paths)):
+            self._agree(path, model, other)
 
     @classmethod
-    def open(cls, path: str) -> Encoder:
-        """Read the description in a model's file; torch is not needed for that."""
-        return cls(describe(path), path)
+    def open(cls, paths: Sequence[str]) -> Encoder:
+        """Read the descriptions in the models' files; torch is not needed for that."""
+        first, *others = [describe(path) for path in paths]
+        return cls(first, paths, others=others)
 
     def load(self, device: torch.device) -> Any:
-        """The model itself.
+        """The model itself, or an ensemble of several.
 
         Raises:
-            FormatError: it cannot be loaded.
+            FormatError: one cannot be loaded.
         """
         from seqtools.models.store import load_model
 
-        return load_model(self._path, device=device).model.eval()
+        models = [load_model(path, device=device).model.eval() for path in self.paths]
+        if len(models) == 1:
+            return models[0]
+        from seqtools.decoding.ensemble import Ensemble
 
-    def require(self, task: str, what: str) -> None:
-        """See that the model is of `task`.
+        return Ensemble(models)
+
+    def require(self, tasks: Sequence[str], what: str) -> None:
+        """See that the model is of one of `tasks`.
 
         Raises:
             ConfigError: it is of another.
         """
-        if self.task != task:
+        if self.task not in tasks:
             raise ConfigError(
-                f"{what} is for models of the task {task}; this one is for {self.task}"
+                f"{what} is for models of the task {' or '.join(tasks)};"
+                f" this one is for {self.task}"
             )
 
     @property
@@ -172,9 +203,31 @@ class Encoder:
     @property
     def start(self) -> list[int]:
         """The symbol fed first: a model of windows has seen records only behind a line end."""
-        windows = self._options.get("sampling") in ("random", "sequential")
-        symbol = self.vocabulary.eos if windows else self.vocabulary.bos
-        return [] if symbol is None else [symbol]
+        return self._start(self._options)
+
+    @property
+    def ends(self) -> bool:
+        """Whether an end is put behind what is to be scored."""
+        return self._kind == "tokens" and self.vocabulary.eos is not None
+
+    def id_of(self, token: str, option: str) -> int:
+        """The id of a token that an option names; specials may be named too.
+
+        Raises:
+            ConfigError: the model does not know it.
+        """
+        vocabulary = self.vocabulary
+        for number in vocabulary.specials.values():
+            if vocabulary.decode([number]) == [token]:
+                return number
+        unknown = ConfigError(f"{option} {token}: the model does not know this token")
+        try:
+            [number] = vocabulary.encode([token])
+        except RecordError:
+            raise unknown from None
+        if number == vocabulary.unk:
+            raise unknown
+        return number
 
     def prompt(self, place: Place, raw: bytes, record: Record) -> Item:
         """Encode what the model is to continue or translate.
@@ -182,11 +235,16 @@ class Encoder:
         Raises:
             RecordError: a field is missing or of another type, or cannot be encoded.
         """
-        if self._source is not None:
-            source = self._encode_source(record, place)
-            return Item(place, raw, record, self._started([]), source)
-        ids = self._encode(record, self._target_prefix, self._target_name, self.vocabulary, place)
-        return Item(place, raw, record, self._started(ids))
+        begin = self._begin(record, place)
+        if self.source_vocabulary is not None:
+            source, cut = self._encode_source(record, place)
+            prefix = self._started([])
+            item = Item(place, raw, record, prefix, source, source_cut=cut, begin=begin)
+        else:
+            ids = self._encode_targets(record, place)
+            item = Item(place, raw, record, self._started(ids), begin=begin)
+        self._refuse_long(len(item.prefix), "the prompt")
+        return item
 
     def empty(self, number: int) -> Item:
         """A new record, from the empty prompt.
@@ -196,71 +254,104 @@ class Encoder:
         """
         return Item(Place("--count", number, number), b"", {}, self._started([]))
 
-    def pair(self, place: Place, raw: bytes, record: Record) -> Item:
+    def pair(self, place: Place, raw: bytes, record: Record, *, windows: bool = False) -> Item:
         """Encode what the model is to score.
+
+        Args:
+            place, raw, record: what is encoded.
+            windows: it may be longer than the model's positions.
 
         Raises:
             RecordError: a field is missing or of another type, or cannot be encoded.
         """
-        source = None if self._source is None else self._encode_source(record, place)
-        ids = self._encode(record, self._target_prefix, self._target_name, self.vocabulary, place)
+        source, cut = None, 0
+        if self.source_vocabulary is not None:
+            source, cut = self._encode_source(record, place)
+        ids = self._encode_targets(record, place)
         if self._kind == "ids":  # taken as they are: the first one has nothing before it
-            return Item(place, raw, record, ids[:1], source, ids[1:])
-        eos = self.vocabulary.eos
-        targets = ids if eos is None else [*ids, eos]
-        return Item(place, raw, record, self._started([]), source, targets)
+            prefix, targets = ids[:1], ids[1:]
+        else:
+            end = [] if self.vocabulary.eos is None else [self.vocabulary.eos]
+            prefix, targets = self._started([]), ids + end
+        if not windows:
+            self._refuse_long(len(targets), "the text")
+        return Item(place, raw, record, prefix, source, source_cut=cut, targets=targets)
 
-    def attention(
-        self, item: Item, ids: list[int], cross: Array | None, *, ended: bool = False
-    ) -> dict[str, Any]:
-        """The attention object of a record; kinds that the model does not have are absent.
+    def source_length(self, item: Item) -> int:
+        """Tokens of an item's source, its end not counted."""
+        vocabulary = self.source_vocabulary
+        ends = self._kind == "tokens" and vocabulary is not None and vocabulary.eos is not None
+        return len(item.source or ()) - ends
 
-        Args:
-            item: the record.
-            ids: what was produced.
-            cross: (layers, heads, rows, columns), a row for each of `ids` and for the end.
-            ended: the end was produced after `ids`.
+    def max_length(self, item: Item, asked: Length | None) -> int:
+        """How long an item's output may be: as asked, and as far as the model's positions go.
+
+        Raises:
+            ConfigError: a multiple of the source is asked for, and there is none.
         """
-        end = [self.vocabulary.eos] if ended and self.vocabulary.eos is not None else []
-        rows = ids + end
-        value: dict[str, Any] = {
-            "rows": self.vocabulary.decode(rows),
-            "inputs": self.vocabulary.decode(item.prefix + rows[:-1]),
-        }
-        if self._source is not None and item.source is not None:
-            value["columns"] = self._source.decode(item.source)
-        if cross is not None:
-            value["cross"] = np.ascontiguousarray(cross, dtype=np.float32)
-        elif rows:
-            self.without_attention += 1
-        return value
+        wanted = self._wanted(item, asked)
+        return wanted if self.positions is None else min(wanted, self._room(item))
 
-    def next_tokens(self, pairs: Sequence[tuple[int, float]]) -> list[dict[str, Any]]:
-        """Ids with their log P as a list of objects."""
-        tokens = self.vocabulary.decode(number for number, _ in pairs)
-        return [
-            {"token": token, "id": number, "logprob": np.float32(logprob)}
-            for token, (number, logprob) in zip(tokens, pairs, strict=True)
-        ]
-
-    def default_length(self, item: Item) -> int:
-        """How long an output may be where nothing else is said."""
-        if item.source is None:
-            return 100
-        end = self._kind == "tokens" and self._source is not None and self._source.eos is not None
-        return 2 * (len(item.source) - end) + 10
+    def cut_short(self, item: Item, asked: Length | None) -> bool:
+        """Whether the model's positions end before the output is as long as it may be."""
+        return self.positions is not None and self._room(item) < self._wanted(item, asked)
 
     def report(self) -> None:
-        """Warn about what was changed on the way to ids."""
-        if self.truncated:
-            limit = self._options["max_length"]
-            warn(
-                f"sources cut to the {limit} tokens that the model was trained on: {self.truncated}"
-            )
-        if self.without_attention:
+        """Warn about what was changed on the way to ids, and what was not there to write."""
+        counts = self.counts
+        if counts["truncated"]:
+            limit, number = self._options["max_length"], counts["truncated"]
+            warn(f"texts cut to the {limit} tokens that the model was trained on: {number}")
+        if counts["without attention"]:
             warn("the model has no attention to write")
-        if self.reserved:
-            warn(f"tokens spelled like special symbols, read as unknown: {self.reserved}")
+        if counts["reserved"]:
+            warn(f"tokens spelled like special symbols, read as unknown: {counts['reserved']}")
+        if counts["short of positions"]:
+            warn(
+                f"outputs cut where the model's {self.positions} positions end:"
+                f" {counts['short of positions']}"
+            )
+
+    def _agree(self, path: str, model: Description, other: Description) -> None:
+        """See that another model can be asked together with the first."""
+        if other.task != model.task:
+            wrong = f"is for {other.task}"
+            raise ConfigError(f"{path} {wrong}, but {self.paths[0]} for {model.task}")
+        if other.vocabularies != model.vocabularies:
+            raise ConfigError(f"{path} and {self.paths[0]} do not have the same vocabularies")
+        same = self._start(other.batching) == self.start
+        if not same or bool(other.batching.get("ids")) != (self._kind == "ids"):
+            raise ConfigError(f"{path} and {self.paths[0]} were not trained on records cut alike")
+
+    def _wanted(self, item: Item, asked: Length | None) -> int:
+        if asked is not None and asked.multiple and item.source is None:
+            raise ConfigError(f"--max-length {asked}: a model for {self.task} has no source")
+        return (asked or _LENGTHS[self.task]).of(self.source_length(item))
+
+    def _room(self, item: Item) -> int:
+        return (self.positions or 0) - len(item.prefix) + 1
+
+    def _start(self, options: Mapping[str, Any]) -> list[int]:
+        windows = options.get("sampling") in ("random", "sequential")
+        symbol = self.vocabulary.eos if windows else self.vocabulary.bos
+        return [] if symbol is None else [symbol]
+
+    def _refuse_long(self, length: int, what: str) -> None:
+        if self.positions is not None and length > self.positions:
+            raise RecordError(
+                f"{what} takes {length} inputs, which is longer than the model's {self.positions}"
+                " positions"
+            )
+
+    def _begin(self, record: Record, place: Place) -> list[int]:
+        """The ids that the output has to begin with."""
+        if f"prefix_{self._kind}" not in record:
+            return []
+        return self._encode(record, "prefix_", self._target_name, self.vocabulary, place)
+
+    def _encode_targets(self, record: Record, place: Place) -> list[int]:
+        name = self._target_name
+        return self._encode(record, self._target_prefix, name, self.vocabulary, place)
 
     def _started(self, ids: list[int]) -> list[int]:
         prefix = ids if self._kind == "ids" and ids else [*self.start, *ids]
@@ -270,26 +361,31 @@ class Encoder:
             )
         return prefix
 
-    def _encode_source(self, record: Record, place: Place) -> list[int]:
-        assert self._source is not None
-        ids = self._encode(record, self._source_prefix, self._source_name, self._source, place)
-        end = [] if self._kind == "ids" or self._source.eos is None else [self._source.eos]
+    def _encode_source(self, record: Record, place: Place) -> tuple[list[int], int]:
+        """The ids of the source, and how many tokens were left out before them."""
+        vocabulary = self.source_vocabulary
+        assert vocabulary is not None
+        ids = self._encode(record, self._source_prefix, self._source_name, vocabulary, place)
+        end = [] if self._kind == "ids" or vocabulary.eos is None else [vocabulary.eos]
         limit, truncate = self._options.get("max_length"), self._options.get("truncate")
         room = None if limit is None or truncate == "drop" else limit - len(end)
+        cut = 0
         if room is not None and len(ids) > room:
             if truncate == "error":
                 raise RecordError(f"the source has length {len(ids) + len(end)}, more than {limit}")
-            self.truncated += 1
-            ids = ids[len(ids) - room :] if truncate == "left" else ids[:room]
+            self.counts["truncated"] += 1
+            cut = len(ids) - room if truncate == "left" else 0
+            ids = ids[cut : cut + room]
         source = ids + end
         if not source:
             raise RecordError("the source is empty")
-        if self._longest is not None and len(source) > self._longest:
+        if self._reach is not None and len(source) > self._reach:
             raise RecordError(
                 f"the source has length {len(source)}, but the model's attention reaches"
-                f" {self._longest}"
+                f" {self._reach}"
             )
-        return source
+        self._refuse_long(len(source), "the source")
+        return source, cut
 
     def _encode(
         self, record: Record, prefix: str, name: str, vocabulary: Symbols, place: Place
@@ -301,7 +397,7 @@ class Encoder:
         unknown = 0 if vocabulary.unk is None else ids.count(vocabulary.unk)
         if unknown:
             spellings = vocabulary.spellings()
-            self.reserved += sum(token in spellings for token in tokens)
+            self.counts["reserved"] += sum(token in spellings for token in tokens)
             self._warn_of_unknown(unknown, len(tokens), name, place)
         return ids
 
@@ -320,22 +416,6 @@ class Encoder:
         )
 
 
-def hypotheses_fields(
-    item: Item, found: Sequence[Hypothesis], encoder: Encoder, name: str, *, attention: bool
-) -> dict[str, Any]:
-    """The fields that a search adds: the best tokens, and all hypotheses."""
-    output = "tokens" if name == "text" else f"{name}_tokens"
-    listed = []
-    for one in found:
-        value = {
-            "tokens": encoder.vocabulary.decode(one.ids),
-            "ids": one.ids,
-            "logprob": np.float32(one.logprob),
-            "score": np.float32(one.score),
-            "token_logprobs": one.token_logprobs,
-            "finished": one.finished,
-        }
-        if attention:
-            value["attention"] = encoder.attention(item, one.ids, one.attention, ended=one.finished)
-        listed.append(value)
-    return {output: listed[0]["tokens"], "hypotheses": listed}
+def least(limits: Iterable[int | None]) -> int | None:
+    """The lowest of the limits that there are."""
+    return min((limit for limit in limits if limit is not None), default=None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seqtools.cli._decode_options import (
+    Attended,
     Drawing,
     Search,
     Setup,
@@ -67,8 +68,8 @@ _TRAIN = r"$ printf 'a b\na b\na c\nb a\n' | seq-ngram train --order 2 --text -o
 @setup_options
 @stream_options()
 def sample(  # many parameters: one for each way of drawing
-    streams: Streams, setup: Setup, search: Search, drawing: Drawing, count: int | None,
-    prompt: str | None, *, no_unk: bool,
+    streams: Streams, setup: Setup, search: Search, drawing: Drawing, model: str,
+    count: int | None, prompt: str | None, *, no_unk: bool,
 ) -> None:  # fmt: skip
     """Draw sequences at random.
 
@@ -78,15 +79,16 @@ def sample(  # many parameters: one for each way of drawing
     """
     if prompt is not None and streams.files != (STDIN,):
         raise click.UsageError("--prompt makes new records and reads no FILE.")
-    if count is None and prompt is None and setup.model == STDIN in streams.files:
+    if count is None and prompt is None and model == STDIN in streams.files:
         raise click.UsageError("--model and the records cannot both come from stdin.")
     words = _words(prompt or "")
-    from seqtools.cli._decoding import decode, drawn, invent
+    from seqtools.cli import _decode_work
+    from seqtools.cli._decoding import decode, invent
     from seqtools.cli._ngram_encoding import NgramEncoder
 
     tell_of_compiling(streams)
-    opener = partial(NgramEncoder.open_ngrams, no_unk=no_unk)
-    work = drawn(drawing, search)
+    opener = partial(NgramEncoder.open_ngrams, model, no_unk=no_unk)
+    work = _decode_work.sample(search, drawing, Attended())
     if count is None and prompt is None:
         decode(streams, setup, work, opener=opener)
     else:

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from seqtools.cli import _run
 from seqtools.cli._decode_options import (
+    Attended,
     Drawing,
+    Ranking,
     Search,
     Setup,
-    attention_option,
+    attention_options,
     drawing_options,
     model_option,
+    models_option,
+    ranking_options,
     search_options,
     setup_options,
 )
 from seqtools.cli._device import Compute, compute_options
-from seqtools.cli._options import (
-    POSITIVE,
-    FiniteFloat,
-    Streams,
-    example,
-    group,
-    stream_options,
-)
-
-if TYPE_CHECKING:
-    from seqtools.cli._decoding import Engine
-    from seqtools.cli._encoding import Item
-
-Fields = list[dict[str, Any]]
+from seqtools.cli._options import POSITIVE, Streams, example, filter_options, group, stream_options
 
 
 @group("decode", "Translate, continue, score or evaluate records with a model of seq-train.")
@@ -41,132 +29,106 @@ def cli() -> None:
 
 
 @cli.command(epilog=example("seq-decode greedy --model mt.safetensors tok.jsonl > out.jsonl"))
-@model_option
+@models_option
 @search_options
+@attention_options
 @setup_options
-@stream_options()
-def greedy(streams: Streams, setup: Setup, search: Search) -> None:
+@filter_options
+def greedy(streams: Streams, setup: Setup, search: Search, attended: Attended) -> None:
     """Take the likeliest token at each step.
 
-    Reads src_tokens, or for an lm the prompt in tokens; adds output_tokens and hypotheses.
+    Reads src_tokens, or for an lm the prompt in tokens, and in prefix_tokens, if there, what the
+    output has to begin with; adds output_tokens and hypotheses.
     """
-    from seqtools.cli._decoding import decode
+    from seqtools.cli import _decode_work, _decoding
 
-    def work(engine: Engine, items: Sequence[Item]) -> Fields:
-        from seqtools.decoding.greedy import greedy
-
-        found = greedy(
-            engine.model, engine.prompts(items), engine.constraints(items, search.max_length),
-            attention=search.attention,
-        )  # fmt: skip
-        return engine.fields(items, [[one] for one in found], search)
-
-    decode(streams, setup, work)
+    _decoding.decode(streams, setup, _decode_work.greedy(search, attended))
 
 
 @cli.command(
     epilog=example("seq-decode beam --model mt.safetensors --beam 5 tok.jsonl > out.jsonl")
 )
-@model_option
-@click.option("--beam", type=POSITIVE, default=5, show_default=True, help="Live hypotheses.")
-@click.option("--nbest", type=POSITIVE, default=1, show_default=True, help="Hypotheses written.")
-@click.option(
-    "--length-penalty", type=FiniteFloat(-10, 10), default=0.0, show_default=True, metavar="ALPHA",
-    help="Rank by sum / T^ALPHA, T counting </s>.",
-)  # fmt: skip
+@models_option
+@ranking_options
 @search_options
+@attention_options
 @setup_options
-@stream_options()
+@filter_options
 def beam(
-    streams: Streams, setup: Setup, search: Search, beam: int, nbest: int, length_penalty: float
+    streams: Streams, setup: Setup, search: Search, ranking: Ranking, attended: Attended
 ) -> None:
     """Keep the likeliest sequences at each step.
 
-    Reads src_tokens, or for an lm the prompt in tokens; adds output_tokens and hypotheses, the
-    best first. One that is cut at --max-length is not finished, and ranks among the others.
+    Reads src_tokens, or for an lm the prompt in tokens, and in prefix_tokens, if there, what the
+    output has to begin with; adds output_tokens and hypotheses, the best first. One that is cut at
+    --max-length is not finished, and ranks among the others.
     """
-    from seqtools.cli._decoding import decode
+    from seqtools.cli import _decode_work, _decoding
 
-    if nbest > beam:
-        raise click.UsageError(f"--nbest {nbest} is more than --beam {beam} can hold.")
-
-    def work(engine: Engine, items: Sequence[Item]) -> Fields:
-        from seqtools.decoding.beam import beam as beam_search
-
-        found = beam_search(
-            engine.model, engine.prompts(items), engine.constraints(items, search.max_length),
-            width=beam, nbest=nbest, length_penalty=length_penalty, attention=search.attention,
-        )  # fmt: skip
-        return engine.fields(items, found, search)
-
-    decode(streams, setup, work)
+    _decoding.decode(streams, setup, _decode_work.beam(search, ranking, attended))
 
 
 @cli.command(
     epilog=example("seq-decode sample --model lm.safetensors --count 3 --top-p 0.9 > new.jsonl")
 )
-@model_option
+@models_option
 @click.option(
     "--count", type=POSITIVE, help="Read nothing and make N new records from the empty prompt."
 )
 @drawing_options
 @search_options
+@attention_options
 @setup_options
-@stream_options()
-def sample(
-    streams: Streams, setup: Setup, search: Search, drawing: Drawing, count: int | None
-) -> None:
+@filter_options
+def sample(  # one parameter for each group of options
+    streams: Streams, setup: Setup, search: Search, drawing: Drawing, attended: Attended,
+    count: int | None,
+) -> None:  # fmt: skip
     """Draw sequences at random.
 
-    Reads src_tokens, or for an lm the prompt in tokens; adds output_tokens and hypotheses, the
-    likeliest first. What is drawn depends on the seed and the record's id, or its number if it
-    has none.
+    Reads src_tokens, or for an lm the prompt in tokens, and in prefix_tokens, if there, what the
+    output has to begin with; adds output_tokens and hypotheses, the likeliest first. What is drawn
+    depends on the seed and the record's id, or its number if it has none.
     """
-    from seqtools.cli._decoding import decode, drawn, invent
+    from seqtools.cli import _decode_work, _decoding
 
-    work = drawn(drawing, search)
+    job = _decode_work.sample(search, drawing, attended)
     if count is None:
-        decode(streams, setup, work)
+        _decoding.decode(streams, setup, job)
     else:
-        invent(streams, setup, work, count)
+        _decoding.invent(streams, setup, job, count)
 
 
 @cli.command(epilog=example("seq-decode score --model lm.safetensors tok.jsonl > scored.jsonl"))
-@model_option
-@attention_option
+@models_option
+@attention_options
 @setup_options
-@stream_options()
-def score(streams: Streams, setup: Setup, *, attention: bool) -> None:
+@filter_options
+def score(streams: Streams, setup: Setup, attended: Attended) -> None:
     """Give the log-probability of sequences under the model.
 
     Reads tokens, or src_tokens and tgt_tokens; adds logprob, n_tokens and token_logprobs.
     """
-    from seqtools.cli._decoding import decode
+    from seqtools.cli import _decode_work, _decoding
 
-    def work(engine: Engine, items: Sequence[Item]) -> Fields:
-        return engine.score(items, attention=attention)
-
-    decode(streams, setup, work, pairs=True)
+    _decoding.decode(streams, setup, _decode_work.score(attended))
 
 
 @cli.command(
     epilog=example("seq-decode predict --model lm.safetensors --top-k 5 tok.jsonl > next.jsonl")
 )
-@model_option
+@models_option
 @click.option("--top-k", type=POSITIVE, default=10, show_default=True, help="How many tokens.")
 @setup_options
-@stream_options()
+@filter_options
 def predict(streams: Streams, setup: Setup, top_k: int) -> None:
     """Give the likeliest next tokens of an lm.
 
     Reads the prompt in tokens; adds next.
     """
-    from seqtools.cli._decoding import decode
+    from seqtools.cli import _decode_work, _decoding
 
-    def work(engine: Engine, items: Sequence[Item]) -> Fields:
-        return engine.next_tokens(items, top_k)
-
-    decode(streams, setup, work, task="lm")
+    _decoding.decode(streams, setup, _decode_work.predict(top_k))
 
 
 @cli.command(epilog=example("seq-decode evaluate --model lm.safetensors valid.batches > loss.json"))

@@ -5,14 +5,14 @@ Shapes: B rows, N order, P prefix tokens, V vocabulary.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from seqtools.models.protocols import Attention
-from seqtools.ngram.words import BOS
+from seqtools.ngram.words import BOS, EOS
 
 if TYPE_CHECKING:
     from seqtools.ngram.model import Model
@@ -68,3 +68,40 @@ class NgramLm:
     def select(self, state: Tensor, rows: Tensor) -> Tensor:
         """See `Stepper`."""
         return state.index_select(0, rows)
+
+
+class ForeignNgramLm(NgramLm):
+    """The same over the ids of another vocabulary, so that it can stand beside its models.
+
+    An end of the other vocabulary that is fed is a line end, so what follows it follows `<s>`.
+    Tokens that the n-grams do not know each have the probability of `<unk>`.
+
+    Args:
+        model: the n-grams.
+        words: (V,) integers, the word that each id of the other vocabulary is.
+    """
+
+    def __init__(self, model: Model, words: np.ndarray[Any, Any]) -> None:
+        super().__init__(model)
+        self.vocabulary_size = len(words)
+        self._words = torch.from_numpy(words.astype(np.int64))
+        self._fed = self._words.masked_fill(self._words == EOS, BOS)
+
+    def start(
+        self,
+        source: Tensor | None,
+        source_lengths: Tensor | None,
+        prefix: Tensor,
+        prefix_lengths: Tensor,
+        *,
+        attention: bool = False,
+    ) -> Tensor:
+        """See `Stepper`; there is no source."""
+        fed = self._fed.to(prefix.device)[prefix]
+        return super().start(None, None, fed, prefix_lengths)
+
+    def step(self, last_ids: Tensor, state: Tensor) -> tuple[Tensor, Tensor, Attention | None]:
+        """See `Stepper`."""
+        fed = self._fed.to(last_ids.device)[last_ids]
+        logprobs, state, _ = super().step(fed, state)
+        return logprobs.index_select(1, self._words.to(logprobs.device)), state, None

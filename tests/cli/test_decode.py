@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import click
+import numpy as np
 import pytest
 import torch
 
@@ -266,6 +267,333 @@ def test_attention_of_scored_ids_without_any(decode: Any, tmp_path: pathlib.Path
     assert ["cross" in record["attention"] for record in found] == [False, True, False]
 
 
+# rules
+
+
+def test_rules_bind_the_searches(models: Models, decode: Any) -> None:
+    def outputs(*options: object, **fields: Any) -> list[str]:
+        record = source("eins zwei drei") | fields
+        [found] = decode("beam", "--model", models.mt, *options, records=[record])
+        tokens: list[str] = found["output_tokens"]
+        assert tokens == found["hypotheses"][0]["tokens"]
+        return tokens
+
+    assert outputs() == ["3", "2", "1"]
+    assert outputs(prefix_tokens=["2"])[0] == "2"
+    assert outputs(prefix_tokens=[]) == outputs()
+    assert "2" not in outputs("--ban", "2")
+    assert {"5", "6"} <= {*outputs("--force", "6", "--force", "5")}
+    assert len(outputs("--min-length", 7)) >= 6
+    assert outputs("--max-length", "1x") == ["3", "2", "1"]
+    assert len(outputs("--max-length", "1x", "--ban", "</s>")) == 3
+    assert len(outputs("--max-length", "0.3x+2", "--ban", "</s>")) == 2
+    produced = outputs("--min-length", 20, "--no-repeat-ngram", 2)
+    two = list(itertools.pairwise(produced))
+    assert len({*two}) == len(two)
+    assert len({*outputs("--min-length", 7, "--repetition-penalty", 1e6)}) == 6
+
+
+def test_rules_are_for_all_searches(models: Models, decode: Any) -> None:
+    records = [{"tokens": ["a"], "prefix_tokens": ["c"]}, {"tokens": ["b"]}]
+    for kind in ("greedy", "beam", "sample"):
+        options = (kind, "--model", models.lm, "--max-length", 4, "--ban", "d")
+        first, second = decode(*options, records=records)
+        assert first["output_tokens"][0] == "c"
+        assert "d" not in first["output_tokens"] + second["output_tokens"]
+        assert first["prefix_tokens"] == ["c"]
+
+
+def test_scores_of_beams_are_as_they_are_penalised(models: Models, decode: Any) -> None:
+    records = [source("eins zwei drei vier")]
+    options = ("beam", "--model", models.mt, "--nbest", 3, "--length-penalty", 0.8)
+    [found] = decode(*options, "--length-penalty-form", "gnmt", records=records)
+    for one in found["hypotheses"]:
+        length = len(one["token_logprobs"])
+        assert one["score"] == pytest.approx(one["logprob"] / ((5 + length) / 6) ** 0.8, abs=1e-5)
+    [found] = decode(*options, "--coverage-penalty", 0.3, "--attention", records=records)
+    for one in found["hypotheses"]:
+        received = np.array(one["attention"]["cross"]).sum(axis=(0, 1, 2))
+        coverage = 0.3 * np.log(np.minimum(received, 1)).sum()
+        expected = one["logprob"] / len(one["token_logprobs"]) ** 0.8 + coverage
+        assert one["score"] == pytest.approx(expected, abs=1e-4)
+
+
+def test_groups_differ(models: Models, decode: Any) -> None:
+    options = ("beam", "--model", models.mt, "--beam", 4, "--nbest", 4, "--max-length", 1)
+    options = (*options, "--diverse-groups", 4)
+    [found] = decode(*options, "--diversity", 1e6, records=[source("eins zwei")])
+    assert len({tuple(one["tokens"]) for one in found["hypotheses"]}) == 4
+    [found] = decode(*options, "--diversity", 0, records=[source("eins zwei")])
+    assert [one["tokens"] for one in found["hypotheses"]] == [["2"]]  # each group takes the best
+
+
+def test_rules_that_cannot_be(models: Models, decode: Any) -> None:
+    def refused(*options: object) -> str:
+        with pytest.raises(ConfigError) as caught:
+            decode("greedy", "--model", models.lm, *options, records=[{"tokens": ["a"]}])
+        return str(caught.value)
+
+    assert refused("--ban", "x") == "--ban x: the model does not know this token"
+    assert refused("--force", "x") == "--force x: the model does not know this token"
+    for token in ("<pad>", "</s>"):
+        assert refused("--force", token) == f"--force {token}: it is the end, or never proposed"
+    assert refused("--force", "a", "--ban", "a").startswith("--force a:")
+    assert refused("--max-length", "2x") == "--max-length 2x: a model for lm has no source"
+    assert "--align is for models of the task seq2seq" in refused("--align")
+    with pytest.raises(InputError, match="prefix and forced tokens need 2 places"):
+        decode(
+            "greedy", "--model", models.lm, "--max-length", 1,
+            records=[{"tokens": ["a"], "prefix_tokens": ["a", "b"]}],
+        )  # fmt: skip
+    with pytest.raises(InputError, match='"prefix_tokens" must be a list of strings, got string'):
+        decode("greedy", "--model", models.lm, records=[{"tokens": [], "prefix_tokens": "a"}])
+
+
+# several models
+
+
+def test_an_ensemble_gives_the_mean_of_the_probabilities(models: Models, decode: Any) -> None:
+    records = [{"tokens": ["a"]}, {"tokens": ["b", "b"]}]
+    other = str(models.folder / "other.safetensors")
+    vocabularies = load_model(models.records).vocabularies
+    model = build_model("lstm", "lm", {"hidden": 5}, vocabularies, seed=3)
+    batching = {"sampling": "records"}
+    config = model_config(model)
+    save_model(other, SavedModel(model, "lstm", "lm", config, vocabularies, batching=batching))
+    options = ("predict", "--top-k", 99)
+    parts = [decode(*options, "--model", one, records=records) for one in (models.records, other)]
+    both = decode(*options, "--model", models.records, "--model", other, records=records)
+    for found, *alone in zip(both, *parts, strict=True):
+        expected = [{e["token"]: math.exp(e["logprob"]) for e in one["next"]} for one in alone]
+        for entry in found["next"]:
+            mean = sum(one[entry["token"]] for one in expected) / 2
+            assert math.exp(entry["logprob"]) == pytest.approx(mean, abs=1e-6)
+    made = decode("greedy", "--model", models.records, "--model", other, records=records)
+    pairs = [{"tokens": [*r["tokens"], *r["output_tokens"]]} for r in made]
+    scored = decode("score", "--model", models.records, "--model", other, records=pairs)
+    for record, found in zip(scored, made, strict=True):
+        [one] = found["hypotheses"]
+        forced = record["token_logprobs"][len(found["tokens"]) :]
+        assert forced[: len(one["token_logprobs"])] == pytest.approx(
+            one["token_logprobs"], abs=1e-4
+        )
+
+
+def another_vocabulary(models: Models) -> str:
+    saved = load_model(models.lm)
+    saved.vocabularies = {"tokens": Vocabulary.build(dict.fromkeys("abce", 1))}
+    path = str(models.folder / "abce.safetensors")
+    save_model(path, saved)
+    return path
+
+
+def test_models_that_do_not_go_together(models: Models, decode: Any) -> None:
+    def refused(*paths: str) -> str:
+        with pytest.raises(ConfigError) as caught:
+            decode("greedy", *(word for path in paths for word in ("--model", path)), records=[])
+        return str(caught.value)
+
+    assert refused(models.mt, models.lm) == f"{models.lm} is for lm, but {models.mt} for seq2seq"
+    assert refused(models.lm, models.records) == (
+        f"{models.records} and {models.lm} were not trained on records cut alike"
+    )
+    path = another_vocabulary(models)
+    assert refused(models.lm, path) == f"{path} and {models.lm} do not have the same vocabularies"
+
+
+# a language model beside
+
+
+@pytest.fixture(scope="session")
+def digits(models: Models) -> pathlib.Path:
+    """A folder with n-grams of digits that go up, as ARPA and as our own file."""
+    folder = models.folder
+    text = "1 2 3\n2 3 4\n3 4 5\n4 5 6\n1 2\n2 3\n" * 3
+    (folder / "up.txt").write_text(text)
+    done = shell(
+        """
+        seq-ngram train --order 2 --smoothing witten-bell --text -o up.arpa --quiet up.txt
+        seq-ngram convert --quiet --model up.arpa -o up.safetensors
+        """,
+        cwd=folder,
+    )
+    assert (folder / "up.safetensors").exists(), done.stderr
+    return folder
+
+
+def test_n_grams_have_a_say(models: Models, digits: pathlib.Path, decode: Any) -> None:
+    records = [source("drei zwei eins"), source("eins zwei drei")]
+    options = ("beam", "--model", models.mt, "--beam", 4)
+    alone = decode(*options, records=records)
+    found = {}
+    for name in ("up.arpa", "up.safetensors"):
+        found[name] = decode(*options, "--lm", digits / name, "--lm-weight", 0.3, records=records)
+    same(found["up.arpa"], found["up.safetensors"])
+    for record in found["up.arpa"]:
+        [one] = record["hypotheses"]
+        assert one["logprob"] == pytest.approx(sum(one["token_logprobs"]), abs=1e-4)
+        assert one["score"] < one["logprob"]
+    # a strong say turns what goes down into what goes up
+    assert alone[1]["output_tokens"] == ["3", "2", "1"]
+    strong = decode(*options, "--lm", digits / "up.arpa", "--lm-weight", 50, records=records)
+    assert strong[1]["output_tokens"] != ["3", "2", "1"]
+
+
+def test_the_score_with_n_grams_is_the_weighted_sum(
+    models: Models, digits: pathlib.Path, decode: Any
+) -> None:
+    options = ("--lm", digits / "up.arpa", "--lm-weight", 0.5)
+    [record] = decode("greedy", "--model", models.mt, *options, records=[source("drei zwei eins")])
+    [one] = record["hypotheses"]
+    assert one["finished"]
+    line = json.dumps({"tokens": one["tokens"]})
+    scored = shell(f"echo '{line}' | seq-ngram score --model {digits}/up.arpa")
+    expected = one["logprob"] + 0.5 * json.loads(scored.stdout)["logprob"]
+    assert one["score"] == pytest.approx(expected, abs=1e-4)
+
+
+def test_another_lm_has_a_say(models: Models, decode: Any) -> None:
+    # over the same vocabulary; one starts from a line end, the other from bos
+    options = ("greedy", "--model", models.lm, "--max-length", 3)
+    [alone] = decode(*options, records=[{"tokens": ["b"]}])
+    options = (*options, "--lm", models.records, "--lm-weight", 1)
+    [record] = decode(*options, records=[{"tokens": ["b"]}])
+    assert alone["output_tokens"] == ["c", "d", "a"]
+    pair = {"tokens": ["b", *record["output_tokens"]]}
+    [scored] = decode("score", "--model", models.records, records=[pair])
+    [one] = record["hypotheses"]
+    said = sum(scored["token_logprobs"][1 : 1 + len(one["token_logprobs"])])
+    assert one["score"] == pytest.approx(one["logprob"] + said, abs=1e-4)
+
+
+def test_what_cannot_stand_beside(models: Models, decode: Any, tmp_path: pathlib.Path) -> None:
+    def refused(path: object) -> str:
+        options = ("greedy", "--model", models.lm, "--lm", path, "--lm-weight", 1)
+        with pytest.raises((ConfigError, FormatError)) as caught:
+            decode(*options, records=[])
+        return str(caught.value)
+
+    assert "No such file or directory" in refused(tmp_path / "none")
+    assert refused(models.mt) == "--lm is for models of the task lm; this one is for seq2seq"
+    (tmp_path / "text").write_text("hello\n")
+    assert refused(tmp_path / "text").startswith("--lm: ")
+    assert "does not have the vocabulary of the model's output" in refused(
+        another_vocabulary(models)
+    )
+
+
+# Transformers
+
+
+def untrained(path: pathlib.Path, task: str, **options: Any) -> str:
+    """A Transformer of 2 + 3 layers with 2 heads, or so, with its first weights."""
+    vocabulary = Vocabulary.build(
+        dict.fromkeys("abcdef", 1), specials=["pad", "unk", "bos", "eos", "mask", "cls", "sep"]
+    )
+    names = ["source", "target"] if task == "seq2seq" else ["tokens"]
+    vocabularies = dict.fromkeys(names, vocabulary)
+    options = {"hidden": 8, "heads": 2, "layers": 2, "dropout": 0.0, **options}
+    model = build_model("transformer", task, options, vocabularies, seed=1)
+    batching = {"sampling": "records"} if task == "lm" else {}
+    config = model_config(model)
+    save_model(
+        str(path), SavedModel(model, "transformer", task, config, vocabularies, batching=batching)
+    )
+    return str(path)
+
+
+def letters(text: str, field: str = "tokens") -> Record:
+    return {field: text.split()}
+
+
+@pytest.mark.parametrize("kind", ["greedy", "beam", "sample", "score"])
+def test_all_attention_of_a_transformer(kind: str, decode: Any, tmp_path: pathlib.Path) -> None:
+    model = untrained(tmp_path / "mt", "seq2seq", decoder_layers=3)
+    records = [letters(text, "src_tokens") | letters(text, "tgt_tokens") for text in ("a b c", "d")]
+    options = [] if kind == "score" else ["--max-length", 4]
+    found = decode(kind, "--model", model, "--attention", *options, records=records)
+    for record in found:
+        attention = (record if kind == "score" else record["hypotheses"][0])["attention"]
+        assert list(attention) == ["rows", "inputs", "columns", "cross", "encoder", "decoder"]
+        rows, inputs, columns = (len(attention[axis]) for axis in ("rows", "inputs", "columns"))
+        assert columns == len(record["src_tokens"]) + 1
+        assert rows == inputs
+        cross, encoder, decoder = (
+            np.array(attention[kind]) for kind in ("cross", "encoder", "decoder")
+        )
+        assert cross.shape == (3, 2, rows, columns)
+        assert encoder.shape == (2, 2, columns, columns)
+        assert decoder.shape == (3, 2, inputs, inputs)
+        for weights in (cross, encoder, decoder):
+            np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
+        assert not np.triu(decoder, 1).any()
+
+
+def test_attention_of_what_a_transformer_wrote_is_that_of_what_it_is_asked_to_score(
+    decode: Any, tmp_path: pathlib.Path
+) -> None:
+    model = untrained(tmp_path / "mt", "seq2seq")
+    options = ("--model", model, "--attention", "--align")
+    [made] = decode("beam", *options, "--max-length", 5, records=[letters("a b c", "src_tokens")])
+    [one] = made["hypotheses"]
+    record = letters("a b c", "src_tokens") | {"tgt_tokens": one["tokens"]}
+    [forced] = decode("score", *options, records=[record])
+    length = len(one["attention"]["rows"])
+    for kind, weights in one["attention"].items():
+        if kind in ("cross", "encoder", "decoder"):
+            expected = np.array(forced["attention"][kind])
+            if kind != "encoder":
+                expected = expected[:, :, :length]
+            np.testing.assert_allclose(weights, expected[..., : np.shape(weights)[-1]], atol=1e-5)
+    assert one["alignment"] == forced["alignment"]
+    mean = np.array(one["attention"]["cross"])[-1].mean(axis=0)
+    best = mean[: len(one["tokens"]), :3].argmax(axis=1).tolist()
+    assert one["alignment"] == [[row, column] for row, column in enumerate(best)]
+
+
+def test_layers_and_heads_are_chosen(decode: Any, tmp_path: pathlib.Path) -> None:
+    model = untrained(tmp_path / "lm", "lm", layers=3)
+
+    def decoder(*options: object) -> Any:
+        arguments = ("greedy", "--model", model, "--max-length", 2, "--attention", *options)
+        [record] = decode(*arguments, records=[letters("a b c")])
+        attention = record["hypotheses"][0]["attention"]
+        assert list(attention) == ["rows", "inputs", "decoder"]
+        assert attention["inputs"][:4] == ["<s>", "a", "b", "c"]
+        return np.array(attention["decoder"])
+
+    whole = decoder()
+    assert whole.shape == (3, 2, 5, 5)
+    np.testing.assert_array_equal(decoder("--attention-layers", "0,2"), whole[[0, 2]])
+    np.testing.assert_array_equal(decoder("--attention-heads", 1), whole[:, 1:])
+    mean = decoder("--attention-layers", "1-2", "--attention-mean", "all")
+    np.testing.assert_allclose(mean, whole[1:].mean(axis=(0, 1))[None, None], atol=1e-7)
+    with pytest.raises(ConfigError, match="--attention-layers: the model has 3"):
+        decoder("--attention-layers", 3)
+
+
+def test_learned_positions_end(
+    decode: Any, tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = untrained(tmp_path / "lm", "lm", position="learned", max_positions=5)
+    options = ("--model", model, "--ban", "</s>")
+    found = decode("greedy", *options, records=[letters("a"), letters("a b c d")])
+    assert [len(record["output_tokens"]) for record in found] == [4, 1]
+    assert "outputs cut where the model's 5 positions end: 2" in capfd.readouterr().err
+    decode("greedy", *options, "--max-length", 1, records=[letters("a b c d")])
+    assert "positions" not in capfd.readouterr().err
+    for kind in ("greedy", "predict"):
+        with pytest.raises(InputError, match=r"6 inputs, .* longer than the model's 5 positions"):
+            decode(kind, "--model", model, records=[letters("a b c d e")])
+    decode("score", "--model", model, records=[letters("a b c d")])
+    with pytest.raises(InputError, match=r"6 inputs, .* longer than the model's 5 positions"):
+        decode("score", "--model", model, records=[letters("a b c d e")])
+    model = untrained(tmp_path / "mt", "seq2seq", position="learned", max_positions=3)
+    decode("greedy", "--model", model, records=[letters("a b", "src_tokens")])
+    with pytest.raises(InputError, match=r"the source takes 4 inputs, .* model's 3 positions"):
+        decode("greedy", "--model", model, records=[letters("a b c", "src_tokens")])
+
+
 # sampling
 
 
@@ -295,6 +623,89 @@ def test_no_temperature_is_greedy(models: Models, decode: Any) -> None:
     expected = decode("greedy", *options, records=records)
     for draw in (["--temperature", 0], ["--temperature", 1e-4], ["--top-k", 1], ["--top-p", 0]):
         same(decode("sample", *options, *draw, records=records), expected)
+
+
+# several processes
+
+
+def test_processes_give_the_same_bytes(models: Models, tmp_path: pathlib.Path) -> None:
+    data = tmp_path / "data"
+    records = [
+        {"id": number, "src_tokens": [WORDS[(number * k) % 6] for k in range(number % 9)]}
+        for number in range(150)
+    ]
+    records[40]["big"] = 12345678901234567890123
+    bad = b'{"src_tokens":1}\n'
+    data.write_bytes(lines(records[:70]) + bad + b"\n" + lines(records[70:]) + bad)
+    found = []
+    for jobs in ("1", "2", "3"):
+        done = run(
+            "seq-decode", "sample", "--model", models.mt, "--samples", "2", "--jobs", jobs,
+            "--batch-size", "8", "--rejects", str(tmp_path / f"bad{jobs}"), str(data),
+        )  # fmt: skip
+        assert done.status == 3, done.stderr
+        assert "2 of 152 records rejected" in done.stderr
+        assert (tmp_path / f"bad{jobs}").read_bytes() == bad + bad
+        found.append(done.stdout)
+    assert [json.loads(line)["id"] for line in found[0].splitlines()] == [*range(150)]
+    assert found[0].count(b'"big":12345678901234567890123,') == 1
+    assert found[1] == found[0]
+    assert found[2] == found[0]
+
+
+def test_processes_stop_at_a_bad_record_after_those_before_it(models: Models) -> None:
+    records = [source("zwei")] * 20
+    stream = lines(records) + b'{"src_tokens":1}\n' + lines(records)
+    done = run(
+        "seq-decode", "greedy", "--model", models.mt, "--jobs", "2", "--batch-size", "4",
+        stdin=stream,
+    )  # fmt: skip
+    assert done.status == 1
+    assert len(done.lines) == 20
+    assert done.stderr.startswith('seq-decode: <stdin>:21: "src_tokens" must be')
+    assert done.stderr.count("\n") == 1
+
+
+def test_processes_name_the_record_that_fails(models: Models, tmp_path: pathlib.Path) -> None:
+    saved = load_model(models.lm)
+    with torch.no_grad():
+        saved.model.get_parameter("embedding.weight")[4] = math.nan
+    bad, good = [{"tokens": [token]} for token in saved.vocabularies["tokens"].tokens[4:6]]
+    save_model(str(tmp_path / "nan"), saved)
+    done = run(
+        "seq-decode", "predict", "--model", str(tmp_path / "nan"), "--jobs", "2",
+        "--rejects", str(tmp_path / "bad"), stdin=lines([good, bad, good]),
+    )  # fmt: skip
+    assert done.status == 3, done.stderr
+    assert [json.loads(line)["tokens"] for line in done.lines] == [good["tokens"]] * 2
+    assert (tmp_path / "bad").read_bytes() == lines([bad])
+
+
+def test_a_process_that_breaks_is_one_line(models: Models, tmp_path: pathlib.Path) -> None:
+    script = """
+import os, sys
+sys.argv = ["seq-decode", *sys.argv[1:]]
+from seqtools.cli import _decode_work
+_decode_work.Engine.__init__ = lambda *arguments, **options: os._exit(9)
+from seqtools.cli.decode import main
+main()
+"""
+    arguments = ["greedy", "--model", models.mt, "--jobs", "2"]
+    done = subprocess.run(
+        [command("seq-decode")[0], "-c", script, *arguments],
+        input=lines([source("zwei")]), capture_output=True, env=environment(), check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"seq-decode: a worker process died\n"
+    damaged = tmp_path / "damaged"
+    saved = pathlib.Path(models.mt).read_bytes()
+    damaged.write_bytes(saved.replace(b"weight.output.bias", b"weight.output.bios"))
+    done = run(
+        "seq-decode", *arguments[:2], str(damaged), "--jobs", "2", stdin=b'{"src_tokens":[]}'
+    )
+    assert done.status == 1
+    assert done.stderr.startswith(f"seq-decode: {damaged}: damaged: weight output.bi")
+    assert done.stderr.count("\n") == 1
 
 
 # evaluate
@@ -347,7 +758,14 @@ def test_another_vocabulary_does_not_match(
         "sample --temperature inf", "sample --top-k -1", "sample --top-k 0", "sample --top-p 1.5",
         "sample --top-p nan", "sample --samples 0", "sample --count 0", "sample --seed -1",
         "greedy --device tpu", "greedy --threads 0", "greedy --beam 3", "predict --top-k 0",
-        "sample --count 3 some.jsonl", "greedy --max-rejects 1", "fry",
+        "sample --count 3 some.jsonl", "greedy --max-rejects 1", "fry", "greedy --jobs 0",
+        "greedy --jobs 2 --device cuda", "greedy --max-length 2y", "greedy --min-length -1",
+        "greedy --min-length 9 --max-length 8", "greedy --repetition-penalty 0",
+        "greedy --no-repeat-ngram 0", "greedy --lm some.arpa", "greedy --lm-weight 1",
+        "greedy --lm some.arpa --lm-weight 0", "greedy --attention-layers 0",
+        "greedy --attention --attention-layers 3-1", "greedy --attention-mean heads",
+        "beam --diverse-groups 2", "beam --beam 4 --diverse-groups 3", "beam --diversity 1",
+        "beam --length-penalty-form none", "beam --coverage-penalty -1", "sample --min-p 1.1",
     ],
 )  # fmt: skip
 def test_nonsense_is_a_usage_error(options: str, tmp_path: pathlib.Path) -> None:

@@ -61,7 +61,7 @@ def test_long_sources_are_cut_as_in_training(truncate: str, source: list[int]) -
     made = encoder("seq2seq", max_length=3, truncate=truncate)
     assert prompt(made, src_tokens=["a", "b", "c"]).source == source
     assert prompt(made, src_tokens=["a", "b"]).source == [A, B, EOS]
-    assert made.truncated == (truncate != "drop")
+    assert made.counts["truncated"] == (truncate != "drop")
 
 
 def test_long_sources_are_refused_where_training_refused_them() -> None:
@@ -132,8 +132,8 @@ def test_random_choices_hang_on_the_id_or_the_number() -> None:
 
 def test_outputs_are_as_long_as_the_task_needs() -> None:
     translation = prompt(encoder("seq2seq"), src_tokens=["a", "b", "c"])
-    assert encoder("seq2seq").default_length(translation) == 16
-    assert encoder("lm").default_length(prompt(encoder("lm"), tokens=["a"])) == 100
+    assert encoder("seq2seq").max_length(translation, None) == 16
+    assert encoder("lm").max_length(prompt(encoder("lm"), tokens=["a"]), None) == 100
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_what_was_changed_is_reported(capfd: pytest.CaptureFixture[str]) -> None
     prompt(made, src_tokens=["a", "</s>", "b", "c"])
     made.report()
     said = capfd.readouterr().err
-    assert "sources cut to the 3 tokens that the model was trained on: 1\n" in said
+    assert "texts cut to the 3 tokens that the model was trained on: 1\n" in said
     assert "tokens spelled like special symbols, read as unknown: 1\n" in said
 
 
@@ -168,4 +168,4 @@ def test_other_tasks_are_refused() -> None:
     with pytest.raises(ConfigError, match="does not serve models for the task tag"):
         encoder("tag")
     with pytest.raises(ConfigError, match="for models of the task lm; this one is for seq2seq"):
-        encoder("seq2seq").require("lm", "--count")
+        encoder("seq2seq").require(["lm"], "--count")

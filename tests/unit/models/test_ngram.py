@@ -20,7 +20,7 @@ from seqtools.decoding.greedy import greedy
 from seqtools.decoding.hypothesis import Prompts
 from seqtools.decoding.penalty import Penalty
 from seqtools.decoding.sampling import Sampler, sample, source
-from seqtools.models.ngram import NgramLm
+from seqtools.models.ngram import ForeignNgramLm, NgramLm
 from seqtools.ngram.estimate import train
 from seqtools.ngram.words import BOS, EOS, UNK
 from tests.oracles.ngram import Gram, Reference
@@ -221,3 +221,21 @@ def test_the_searches_give_the_same_on_every_device(device: str, method: str) ->
         expected = sample(model, one, rule, drawing, sources)[0]
         assert [each.ids for each in drawn[row]] == [each.ids for each in expected]
         assert greedily[row].ids == greedy(model, one, rule)[0].ids
+
+
+def test_over_the_ids_of_another_vocabulary() -> None:
+    own = stepper(3)
+    words = np.array([BOS, UNK, BOS, EOS, 5, 3, UNK, 4])  # <pad> <unk> <s> </s>, then tokens
+    foreign = ForeignNgramLm(own.model, words)
+    assert foreign.vocabulary_size == 8
+    prefixes = [[2], [3], [2, 4, 7], [2, 6], [4, 3, 5], [2, 5, 4, 7, 7]]
+    # an end that was fed begins a line
+    fed = [[BOS], [BOS], [BOS, 5, 4], [BOS, UNK], [5, BOS, 3], [BOS, 3, 5, 4, 4]]
+    torch.testing.assert_close(first_step(foreign, prefixes), first_step(own, fed)[:, words])
+    last, state = Prompts.from_ids([[2, 4], [2, 7]]).begin(foreign)
+    _, state, _ = foreign.step(last, state)
+    state = foreign.select(state, torch.tensor([1, 1, 0]))
+    found, _, attention = foreign.step(torch.tensor([5, 6, 4]), state)
+    assert attention is None
+    expected = first_step(own, [[BOS, 4, 3], [BOS, 4, UNK], [BOS, 5, 5]])[:, words]
+    torch.testing.assert_close(found, expected)

@@ -141,6 +141,23 @@ def test_a_transformer_learns_a_cycle(tmp_path, stream, precision):
     assert {str(p.dtype) for p in load(model).model.parameters()} == {"torch.float32"}
 
 
+def test_hidden_tokens_and_pairs_are_learned_together(tmp_path):
+    texts = [{"tokens": list("abcd"[i % 4 :] + "abcd"[: i % 4]) * 2} for i in range(40)]
+    data = "".join(f"{json.dumps(text)}\n" for text in texts).encode()
+    vocabulary, model = tmp_path / "vocab", tmp_path / "m"
+    specials = ["--specials", "pad,unk,mask,cls,sep"]
+    vocabulary.write_bytes(run("seq-vocab", "build", *specials, stdin=data).stdout)
+    options = ["--vocab", str(vocabulary), "--next-sentence", "--batch-size", "8", "--quiet"]
+    batches = run("seq-batch", "mlm", *options, stdin=data)
+    assert batches.status == 0
+    options = ["transformer", *TINY, "--heads", "2", "--log-every", "1", "--quiet"]
+    done = run("seq-train", *options, "-o", str(model), stdin=batches.stdout)
+    assert (done.status, done.stderr) == (0, "")
+    for train in of("train", records(done)):
+        assert train["objective"] == pytest.approx(train["loss"] + train["next_sentence"])
+    assert load(model).task == "mlm"
+
+
 @pytest.mark.parametrize("where", ["training", "validation"])
 def test_batches_longer_than_learned_positions_are_refused(tmp_path, stream, where):
     short = tmp_path / "short.jsonl"

@@ -27,11 +27,11 @@ class SavedModel:
     """A model and what is known of it.
 
     Attributes:
-        model: implements `Loss`, `Scorer` and `Stepper` of `seqtools.models.protocols`.
+        model: implements `Loss` of `seqtools.models.protocols`, and what its task needs besides.
         architecture: such as `gru`.
-        task: `lm` or `seq2seq`.
+        task: `lm`, `seq2seq` or `mlm`.
         config: what `build_model` made it from, JSON-able.
-        vocabularies: by role: `tokens` for lm, `source` and `target` for seq2seq.
+        vocabularies: by role: `source` and `target` for seq2seq, else `tokens`.
         batching: how its batches were cut, from the header of their stream.
         training: what it was trained on, and how far it came.
     """

@@ -94,7 +94,7 @@ _CUTTING = (
     ),
     click.option("--no-shuffle", is_flag=True, help="Keep the order of the file."),
     click.option("--drop-last", is_flag=True, help="Leave out what fills no whole batch."),
-    click.option("--max-length", type=POSITIVE, help="Longest sequence, with the symbols around it."),
+    click.option("--max-length", type=POSITIVE, help="Longest sequence, its symbols counted."),
     click.option(
         "--truncate", type=click.Choice(["right", "left", "drop", "error"]),
         help="Longer ones: lose their end, lose their beginning, are left out, or are bad"

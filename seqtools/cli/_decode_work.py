@@ -95,6 +95,8 @@ class Searching:
         encoder.require(_SEQUENCES, "this kind")
         if attended.align:
             encoder.require(("seq2seq",), "--align")
+        if search.max_length is not None and search.max_length.multiple:
+            encoder.require(("seq2seq",), f"--max-length {search.max_length}")
         self._encoder = encoder
         self._search = search
         self._banned = [*encoder.banned, *(encoder.id_of(one, "--ban") for one in search.ban)]

@@ -284,11 +284,7 @@ class Encoder:
         return len(item.source or ()) - ends
 
     def max_length(self, item: Item, asked: Length | None) -> int:
-        """How long an item's output may be: as asked, and as far as the model's positions go.
-
-        Raises:
-            ConfigError: a multiple of the source is asked for, and there is none.
-        """
+        """How long an item's output may be: as asked, and as far as the model's positions go."""
         wanted = self._wanted(item, asked)
         return wanted if self.positions is None else min(wanted, self._room(item))
 
@@ -324,8 +320,6 @@ class Encoder:
             raise ConfigError(f"{path} and {self.paths[0]} were not trained on records cut alike")
 
     def _wanted(self, item: Item, asked: Length | None) -> int:
-        if asked is not None and asked.multiple and item.source is None:
-            raise ConfigError(f"--max-length {asked}: a model for {self.task} has no source")
         return (asked or _LENGTHS[self.task]).of(self.source_length(item))
 
     def _room(self, item: Item) -> int:

@@ -68,9 +68,12 @@ def test_options_that_are_none_take_their_defaults():
 
 
 def test_models_that_do_not_exist():
-    assert architectures("lm") == ["rnn", "lstm", "gru"]
+    assert architectures("lm") == ["rnn", "lstm", "gru", "transformer"]
+    assert architectures("mlm") == ["transformer"]
     assert architectures("nothing") == []
-    with pytest.raises(ConfigError, match="crf does not serve lm; rnn, lstm, gru do"):
+    with pytest.raises(
+        ConfigError, match="crf does not serve lm: choose from rnn, lstm, gru, transformer"
+    ):
         build_model("crf", "lm", {}, {})
     with pytest.raises(
         ConfigError, match="no model serves the task 'tag'; there are models for lm"

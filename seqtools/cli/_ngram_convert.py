@@ -26,14 +26,16 @@ _COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
 @click.option("--model", metavar="FILE", help="The model, instead of FILE.")
 @click.option(
     "--to", type=click.Choice([*_ENDINGS]),
-    help="What to write, where the name of -o does not say it.",
+    help="What to write, where the name of -o does not say it; binary is that of .safetensors.",
 )  # fmt: skip
 @stream_options(rejects=False, shard=False)
 def convert(streams: Streams, model: str | None, to: str | None) -> None:
     """Write a model in another format.
 
     Reads ARPA or what seq-ngram train made, and writes what the name of -o says: FILE.arpa, or
-    compressed FILE.arpa.gz (.zst, .xz, .bz2); FILE.safetensors, which opens at once; FILE.jsonl.
+    compressed FILE.arpa.gz (.zst, .xz, .bz2); FILE.safetensors, which opens at once; FILE.jsonl,
+    which is for jq and cannot be read back.
+
     Without -o it writes JSONL: each n-gram with logprob and, below the highest order, backoff,
     natural logarithms both, in the order of ARPA: shorter ones first, then by the last word, the
     one before it, and so on.

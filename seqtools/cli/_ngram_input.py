@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 from seqtools.cli._io import Session
+from seqtools.errors import InputError, RecordError
 from seqtools.streams.files import WHOLE, Place, chomp, read_blocks
 from seqtools.streams.parallel import Reject, Transform
 from seqtools.streams.records import loads
+
+
+@contextlib.contextmanager
+def hint_at_text() -> Iterator[None]:
+    """Add to the message about a line that is no record that lines are read with `--text`."""
+    try:
+        yield
+    except InputError as error:
+        if not error.reason.startswith(("not JSON", "a record must be")):
+            raise
+        reason = f"{error.reason} (--text reads plain lines)"
+        raise InputError(error.source, error.line, reason) from None
 
 
 def read_packed(
@@ -28,8 +42,8 @@ def read_packed(
         return
     import numpy as np
 
-    from seqtools.errors import RecordError
     from seqtools.ngram.packing import pack_lines
+    from seqtools.ngram.words import is_utf8
 
     key = np.frombuffer(field.encode(), dtype=np.uint8)
     for block in session.blocks():
@@ -37,7 +51,7 @@ def read_packed(
         data = np.frombuffer(text, dtype=np.uint8)
         out = np.empty(len(data), dtype=np.uint8)
         state = np.zeros(3, dtype=np.int64)
-        plain = _is_utf8(text)
+        plain = is_utf8(text)
         position = 0
         pieces: list[bytes] = []
         while position < len(text):
@@ -79,8 +93,6 @@ def read_text(
         refused: a block with one of these in it is looked at line by line.
         check: looks at such a line, RecordError where it is bad.
     """
-    from seqtools.errors import RecordError
-
     streams = session.streams
     for block in session.blocks(keep_blank=True):
         if streams.shard == WHOLE and _is_plain(block.data, refused):
@@ -114,8 +126,6 @@ def read_heldout(
     Raises:
         InputError: a record is bad.
     """
-    from seqtools.errors import InputError, RecordError
-
     for block in read_blocks([path], keep_blank=transform is None):
         if transform is None and _is_plain(block.data, refused):
             take(block.data)
@@ -137,7 +147,9 @@ def read_heldout(
 
 def _is_plain(data: bytes, refused: tuple[bytes, ...]) -> bool:
     """Whether there is nothing in the lines that has to be looked for line by line."""
-    return not any(spelled in data for spelled in refused) and _is_utf8(data)
+    from seqtools.ngram.words import is_utf8
+
+    return not any(spelled in data for spelled in refused) and is_utf8(data)
 
 
 def _check_line(raw: bytes, check: Callable[[bytes], None] | None) -> None:
@@ -146,19 +158,9 @@ def _check_line(raw: bytes, check: Callable[[bytes], None] | None) -> None:
     Raises:
         RecordError: it is not.
     """
-    from seqtools.errors import RecordError
+    from seqtools.ngram.words import is_utf8
 
-    if not _is_utf8(raw):
+    if not is_utf8(raw):
         raise RecordError("not UTF-8")
     if check is not None:
         check(raw)
-
-
-def _is_utf8(data: bytes) -> bool:
-    if data.isascii():
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -37,6 +37,13 @@ def memory_options(function: F) -> F:
     return function
 
 
+def describe_output(command: click.Command, text: str) -> None:
+    """Say in the help what `-o` of this command is for, where stdout is not meant to be used."""
+    for option in command.params:
+        if isinstance(option, click.Option) and option.name == "output_file":
+            option.help = text
+
+
 def refuse_same_input(streams: Streams, option: str, path: str | None) -> None:
     """See that the file of an option and the records do not both come from stdin."""
     if path == STDIN and STDIN in streams.files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from seqtools.cli._io import Session
+from seqtools.cli._ngram_input import hint_at_text
 from seqtools.cli._ngram_options import (
     field_option,
     refuse_same_input,
@@ -73,13 +75,14 @@ def score(
     with Session(streams) as session, side_output(summary) as target:
         opened = ngrams.load(model)
         scorer = Scorer(opened, eos=eos)
-        counts = session.filter(
-            lambda counts: Scoring(
-                opened, scorer, None if text else field, counts, details=details
-            ),
-            parse=read_text if text else loads,
-            keep_blank=text,
-        )
+        with contextlib.nullcontext() if text else hint_at_text():
+            counts = session.filter(
+                lambda counts: Scoring(
+                    opened, scorer, None if text else field, counts, details=details
+                ),
+                parse=read_text if text else loads,
+                keep_blank=text,
+            )
         result = summarise(counts, eos=eos)
         if target is not None:
             target.write(to_line(result))

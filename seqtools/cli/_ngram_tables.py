@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seqtools.cli._io import Session
-from seqtools.cli._ngram_input import read_heldout, read_text
+from seqtools.cli._ngram_input import hint_at_text, read_heldout, read_text
 from seqtools.cli._ngram_options import (
     field_option,
     memory_options,
@@ -235,7 +235,8 @@ class _Reader:
     def read(self, session: Session, counter: Counter) -> None:
         """All that the command was given."""
         if not self._text:
-            session.filter(lambda counts: self._pack, sink=counter.add_packed)
+            with hint_at_text():
+                session.filter(lambda counts: self._pack, sink=counter.add_packed)
             return
         read_text(session, counter.add_text, refused=self._refused, check=self._check_line)
 

@@ -9,8 +9,9 @@ import click
 
 from seqtools.cli import _run
 from seqtools.cli._io import Session
-from seqtools.cli._ngram_input import read_heldout, read_packed, read_text
+from seqtools.cli._ngram_input import hint_at_text, read_heldout, read_packed, read_text
 from seqtools.cli._ngram_options import (
+    describe_output,
     field_option,
     memory_options,
     refuse_same_input,
@@ -109,7 +110,7 @@ _CHOICES = [
     click.option("--order", type=POSITIVE, required=True, help="Words of the longest n-grams."),
     click.option(
         "--smoothing", type=click.Choice(METHODS), default="modified-kneser-ney", show_default=True,
-        help="How probability is kept for what was not seen.", metavar="METHOD",
+        help="How probability is kept for what was not seen.",
     ),
     click.option(
         "--discount", type=FiniteFloat(0, 1, low_open=True, high_open=True), metavar="D",
@@ -144,7 +145,8 @@ _CHOICES = [
         "--heldout", metavar="FILE", help="jelinek-mercer: text to find the weights by, like FILE."
     ),
     click.option(
-        "--vocab", metavar="FILE", help="A closed vocabulary: all other words are <unk>."
+        "--vocab", metavar="FILE",
+        help="A closed vocabulary, as seq-vocab build writes it: all other words are <unk>.",
     ),
     click.option(
         "--unk-as-word", is_flag=True,
@@ -212,7 +214,7 @@ def train(
 def _is_arpa(output: str | None) -> bool:
     """Whether the model is to be ARPA."""
     if output is None:
-        raise click.UsageError("-o FILE is needed: the model.")
+        raise click.UsageError("-o FILE is needed: the model (-o - writes ARPA to stdout).")
     if output == "-" or output.endswith(_ARPA):
         return True
     if output.endswith(_BINARY):
@@ -261,7 +263,8 @@ def _read(session: Session, reader: Reader, field: str, *, text: bool, arpa: boo
     """All records into the reader."""
     if text:
         read_text(session, reader.add_text)
-    else:
+        return
+    with hint_at_text():
         transform = _packer(field, arpa=arpa)
         read_packed(session, transform, field, reader.add_packed, refuse_space=arpa)
 
@@ -332,4 +335,5 @@ def _write(session: Session, done: Estimate, *, arpa: bool) -> None:
         model.save(done.model, session.output.write)
 
 
+describe_output(train, "The model, whole or not at all; its name says the format (- for stdout).")
 kinds: tuple[click.Command, ...] = (train,)

@@ -167,9 +167,10 @@ class _Choice:
         self._width = width
         self._diversity = diversity
         self._order = dealt if rules.forced.size else in_order
-        # Of one row at most: the end, so many others, and those that earlier groups or the forced
-        # tokens may put behind them.
-        self.needed = 1 + width * diversity.groups + rules.forced.size
+        # Of one row at most: the end, and so many others; and as many that cost more because earlier
+        # groups took them, the end among them, or that stand apart because they are forced.
+        groups = diversity.groups
+        self.needed = 1 + width * groups + (groups > 1) + rules.forced.size
 
     def choose(self, found: Extensions, limits: Array, produced: Array) -> tuple[Extensions, Array]:
         """Choose group by group.
@@ -197,8 +198,9 @@ class _Choice:
             live, done = self._split(part, step, limits)
             lives.append(live)
             dones.append(done)
-            for tokens, sums in ((live.tokens, live.sums), (done["token"], done["sum"])):
-                taken = np.concatenate([taken, np.where(sums > -np.inf, tokens, -1)], axis=1)
+            going = np.where(np.isfinite(live.sums), live.tokens, -1)
+            ended = np.where(done["finished"], done["token"], -1)
+            taken = np.concatenate([taken, going, ended], axis=1)
         new = dones[0] if groups == 1 else np.concatenate(dones, axis=1)
         if groups > 1:
             _drop_twins(new, produced)

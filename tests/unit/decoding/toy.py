@@ -151,3 +151,40 @@ def _named(froms: Tensor, tos: Tensor) -> Tensor:
     """(B, I) and (B, J) ids as attention, (B, 2, 1, I, J)."""
     to = tos[:, None, None, None, :].expand(-1, 1, 1, froms.shape[1], -1)
     return torch.cat([to, to + 100 * froms[:, None, None, :, None]], dim=1).float()
+
+
+class AttendingTree(Tree):
+    """A tree that attends to a source: random weights, 2 layers of 2 heads, for each prefix."""
+
+    def __init__(self, size: int, depth: int, seed: int) -> None:
+        super().__init__(size, depth, seed)
+        generator = torch.Generator().manual_seed(seed + 1)
+        self.scores = torch.randn(len(self.table), 2, 2, 4, generator=generator) * 2
+
+    def start(self, source, source_lengths, prefix, prefix_lengths, *, attention=False):
+        return super().start(source, source_lengths, prefix, prefix_lengths), source_lengths
+
+    def attended(self, state) -> Attention:
+        return {}
+
+    def step(self, last_ids, state):
+        logprobs, node, _ = super().step(last_ids, state[0])
+        return logprobs, (node, state[1]), {"cross": self.weights(node, state[1])}
+
+    def select(self, state, rows):
+        return state[0][rows], state[1][rows]
+
+    def weights(self, nodes: Tensor, lengths: Tensor) -> Tensor:
+        """Over sources of up to 4 tokens, (N, 2, 2, S)."""
+        width = int(lengths.max())
+        past = torch.arange(width) >= lengths[:, None]
+        scores = self.scores[nodes, ..., :width]
+        return scores.masked_fill(past[:, None, None], -torch.inf).softmax(dim=-1)
+
+    def coverage(self, tokens: list[int], length: int) -> float:
+        """Sum over a source of `length` of log(min(received, 1))."""
+        node, received = 0, torch.zeros(length, dtype=torch.float64)
+        for token in tokens:
+            received += self.weights(torch.tensor([node]), torch.tensor([length]))[0, 1].mean(0)
+            node = node * self.vocabulary_size + token + 1
+        return float(received.clamp(max=1).log().sum())

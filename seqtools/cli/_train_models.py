@@ -120,9 +120,13 @@ class TransformerOptions:
         return _given(self, "decoder_layers", "share_embeddings")
 
     def config(self, header: Header, trained: Mapping[str, Any]) -> dict[str, Any]:
-        """See `ModelOptions`; learned positions reach at least as far as the batches say."""
+        """See `ModelOptions`; learned positions reach at least as far as the batches say.
+
+        The sizes of a trained model come before those of a preset.
+        """
         given = {n: v for n, v in dataclasses.asdict(self).items() if v is not None}
-        options = {**trained, **given}
+        kept = {name: value for name, value in trained.items() if of_preset(name)}
+        options = {**trained, **given, **kept}
         usual = "sinusoidal" if header.task == "seq2seq" else "learned"
         if options.get("position", usual) != "learned":
             options.pop("max_positions", None)
@@ -183,6 +187,13 @@ def need(name: str, given: object, other: str, there: object) -> None:
     """Raise click.UsageError where option `name` was given without the `other` one it needs."""
     if given and not there:
         raise click.UsageError(f"{name} needs {other}.")
+
+
+def of_preset(name: str) -> bool:
+    """Whether this option of the command that runs was left to a preset."""
+    context = click.get_current_context(silent=True)
+    source = context and context.get_parameter_source(name)
+    return source is click.core.ParameterSource.DEFAULT_MAP
 
 
 def _given(options: Any, *names: str) -> list[str]:

@@ -22,7 +22,7 @@ from seqtools.cli._options import (
     seed_option,
     version_option,
 )
-from seqtools.cli._train_models import SHARE, ModelOptions, need
+from seqtools.cli._train_models import SHARE, ModelOptions, need, of_preset
 from seqtools.errors import ConfigError, FormatError
 from seqtools.streams.compression import packer
 from seqtools.streams.files import STDIN, check_inputs
@@ -243,8 +243,8 @@ def check_options(model: ModelOptions, optim: OptimOptions, run: RunOptions) -> 
     sgd, step = optim.optimizer == "sgd", optim.schedule == "step"
     ends = optim.schedule in ("linear", "cosine")
     need("--momentum", optim.momentum, "--optimizer sgd", sgd)
-    need("--betas", _typed("betas"), "--optimizer adamw", not sgd)
-    need("--eps", _typed("eps"), "--optimizer adamw", not sgd)
+    need("--betas", optim.betas and not of_preset("betas"), "--optimizer adamw", not sgd)
+    need("--eps", optim.eps and not of_preset("eps"), "--optimizer adamw", not sgd)
     need("--schedule-steps", optim.schedule_steps, "--schedule linear or cosine", ends)
     need("--step-size", optim.step_size, "--schedule step", step)
     need("--gamma", optim.gamma, "--schedule step", step)
@@ -264,12 +264,6 @@ def check_options(model: ModelOptions, optim: OptimOptions, run: RunOptions) -> 
     if is_regular_target(run.output_file):
         # Fails where it cannot be written, and clears away what a killed run left there.
         FileOutput(run.output_file).discard()
-
-
-def _typed(name: str) -> bool:
-    """Whether the user, and no preset, gave this option."""
-    source = click.get_current_context().get_parameter_source(name)
-    return source is click.core.ParameterSource.COMMANDLINE
 
 
 def check_stream(kind: str, header: Header, model: ModelOptions) -> None:

@@ -268,11 +268,12 @@ def trained(tmp_path, stream):
     return path
 
 
-def test_a_trained_model_goes_on_where_it_was(tmp_path, stream, trained):
+@pytest.mark.parametrize("preset", [[], ["--preset", "bert-small"]])
+def test_a_trained_model_goes_on_where_it_was(tmp_path, stream, trained, preset):
     """Its sizes need not be said again, and the first loss is that of the trained model."""
     model = tmp_path / "m"
     options = ["--init", str(trained), "--lr", "1e-30", "--log-every", "1", "--max-steps", "1"]
-    options += ["--threads", "1", "--device", "cpu"]
+    options += ["--threads", "1", "--device", "cpu", *preset]
     done = run("seq-train", "transformer", *options, "-o", str(model), str(stream))
     assert done.status == 0
     first, train = records(done)[:2]

@@ -55,7 +55,7 @@ def test_one_text_and_two() -> None:
         ({"max_length": 5}, {"tokens": ["a", "b", "c", "a", "b"]}),
         ({"max_length": 5, "truncate": "left"}, {"tokens": ["a", "b", "c", "a", "b"]}),
         ({"max_length": 7}, {"tokens": list("abcabc"), "text_pair_tokens": ["c"]}),
-        ({"max_length": 7, "truncate": "left"}, {"tokens": ["a"], "text_pair_tokens": list("abca")}),
+        ({"max_length": 7, "truncate": "left"}, {"tokens": ["a"], "text_pair_tokens": [*"abca"]}),
         ({"max_length": 6}, {"tokens": list("abcb"), "text_pair_tokens": list("cba")}),
     ],
 )  # fmt: skip

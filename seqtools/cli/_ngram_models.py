@@ -19,7 +19,7 @@ from seqtools.cli._decode_options import (
     setup_options,
 )
 from seqtools.cli._io import Session
-from seqtools.cli._ngram_options import tell_of_compiling
+from seqtools.cli._ngram_options import model_option, tell_of_compiling
 from seqtools.cli._options import (
     POSITIVE,
     FiniteFloat,
@@ -40,11 +40,6 @@ _ORIGIN = (
     "smoothing", "additive", "discounts", "counts_of_counts", "fallbacks", "weights", "prune",
     "records", "tokens",
 )  # fmt: skip
-
-model_option = click.option(
-    "--model", required=True, metavar="FILE", help="Model: ARPA, or what seq-ngram train made."
-)
-
 
 _TRAIN = r"$ printf 'a b\na b\na c\nb a\n' | seq-ngram train --order 2 --text -o k.arpa --quiet"
 

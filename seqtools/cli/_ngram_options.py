@@ -15,6 +15,20 @@ from seqtools.streams.outputs import Output, open_output
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+def _only_one(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str:
+    """The value of an option that would silently be the last one given."""
+    if len(value) != 1:
+        raise click.UsageError(
+            f"{parameter.opts[0]} is given {len(value)} times, and only one counts."
+        )
+    return value[0]
+
+
+model_option = click.option(
+    "--model", required=True, multiple=True, callback=_only_one, metavar="FILE",
+    help="Model: ARPA, or what seq-ngram train made.",
+)  # fmt: skip
 field_option = click.option(
     "--field", default="tokens", show_default=True, help="Field with the tokens."
 )

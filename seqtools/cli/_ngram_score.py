@@ -13,6 +13,7 @@ from seqtools.cli._io import Session
 from seqtools.cli._ngram_input import hint_at_text
 from seqtools.cli._ngram_options import (
     field_option,
+    model_option,
     refuse_same_input,
     refuse_same_output,
     side_output,
@@ -39,9 +40,7 @@ if TYPE_CHECKING:
         '{"text":"a b","logprob":-3.8304221064615294,"n_tokens":3,"n_oov":0}',
     )
 )
-@click.option(
-    "--model", required=True, metavar="FILE", help="Model: ARPA, or what seq-ngram train made."
-)
+@model_option
 @field_option
 @text_option
 @click.option(

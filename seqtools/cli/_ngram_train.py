@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +40,11 @@ METHODS = (  # those of ngram.smoothing, which is not to be loaded for a help te
     "mle", "add-k", "jelinek-mercer", "witten-bell", "absolute", "kneser-ney",
     "modified-kneser-ney", "stupid-backoff",
 )  # fmt: skip
+_DISCOUNTED = ("absolute", "kneser-ney", "modified-kneser-ney")
+_NOT_INTERPOLATED = ("add-k", "stupid-backoff")
 _BINARY = ".safetensors"
 _ARPA = (".arpa", ".arpa.gz", ".arpa.zst", ".arpa.xz", ".arpa.bz2")
+_NUMBER = re.compile(r"\d*\.?\d+")
 _SPACE = b"\t\n\v\f\r "
 
 
@@ -73,7 +78,7 @@ class Choices:
     discount: float | None = None
     discount_fallback: bool = False
     fallback_discounts: tuple[float, ...] | None = None
-    add: float = 1.0
+    add: float | None = None
     interpolate_unigrams: bool = True
     unk: bool = True
     prune: tuple[int, ...] = (0,)
@@ -89,6 +94,19 @@ class Choices:
             raise click.UsageError("--smoothing jelinek-mercer and --heldout FILE go together.")
         if self.unk_as_word and not self.unk:
             raise click.UsageError("--unk-as-word needs a model with an <unk> of its own.")
+        self._refuse_idle()
+
+    def _refuse_idle(self) -> None:
+        """See that no option was given that the method does not look at."""
+        fallback = self.discount_fallback or self.fallback_discounts is not None
+        if fallback and self.smoothing not in _DISCOUNTED:
+            raise click.UsageError(f"{self.smoothing} has no discounts that could have a fallback.")
+        if fallback and self.discount is not None:
+            raise click.UsageError("--discount leaves no discount that could need a fallback.")
+        if self.add is not None and self.smoothing != "add-k":
+            raise click.UsageError("--add is for --smoothing add-k.")
+        if not self.interpolate_unigrams and self.smoothing in _NOT_INTERPOLATED:
+            raise click.UsageError(f"{self.smoothing} does not mix unigrams with anything.")
 
     def settings(self) -> Settings:
         """As the library wants them."""
@@ -100,7 +118,7 @@ class Choices:
             first, second, third = self.fallback_discounts
             fallback = (first, second, third)
         smoothing = Smoothing(
-            self.smoothing, self.discount, fallback, self.add,
+            self.smoothing, self.discount, fallback, 1.0 if self.add is None else self.add,
             self.interpolate_unigrams, self.unk,
         )  # fmt: skip
         return Settings(self.order, smoothing, self.prune)
@@ -118,15 +136,16 @@ _CHOICES = [
     ),
     click.option(
         "--discount-fallback", is_flag=True,
-        help="Where discounts cannot be estimated from the data, take 0.5, 1 and 1.5.",
+        help="absolute, both kneser-ney: where discounts cannot be estimated from the data, take"
+        " 0.5, 1 and 1.5.",
     ),
     click.option(
         "--fallback-discounts", type=NumbersType(float, "0.5,1,1.5"), metavar="D1,D2,D3",
         help="The same with other numbers, for counts of 1, 2, and 3 or more.",
     ),
     click.option(
-        "--add", type=FiniteFloat(0, low_open=True), default=1.0, show_default=True, metavar="K",
-        help="add-k: what is added to each count.",
+        "--add", type=FiniteFloat(0, low_open=True), metavar="K",
+        help="add-k: what is added to each count (default: 1).",
     ),
     click.option(
         "--interpolate-unigrams/--no-interpolate-unigrams", default=True,
@@ -185,6 +204,8 @@ def train(
     arpa = _is_arpa(streams.output)
     refuse_same_input(streams, "--heldout", choices.heldout)
     refuse_same_input(streams, "--vocab", choices.vocab)
+    if choices.discount_fallback:
+        _refuse_numbers(streams.files)
     from seqtools.ngram.counts import Reader
     from seqtools.ngram.estimate import estimate
     from seqtools.ngram.storage import Store, parse_memory
@@ -209,6 +230,12 @@ def train(
         done = estimate(corpus, settings, store, limit // 4, heldout=heldout)
         _report(session, corpus, done)
         _write(session, done, arpa=arpa)
+
+
+def _refuse_numbers(files: tuple[str, ...]) -> None:
+    """See that no discount stands where an input should, as lmplz wants it after the option."""
+    if any(_NUMBER.fullmatch(name) and not os.path.lexists(name) for name in files):
+        raise click.UsageError("--discount-fallback takes no numbers; --fallback-discounts does.")
 
 
 def _is_arpa(output: str | None) -> bool:

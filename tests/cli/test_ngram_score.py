@@ -222,3 +222,9 @@ def test_places_that_cannot_be_written_are_named_before_the_work(tmp_path: pathl
     done = score(tmp_path, TOY_ARPA, RECORDS, "--summary", "-")
     assert (done.status, done.stdout) == (2, b"")
     assert "--summary" in done.stderr
+
+
+def test_one_model_scores(tmp_path: pathlib.Path) -> None:
+    done = score(tmp_path, TOY_ARPA, RECORDS, "--model", "other")
+    assert (done.status, done.stdout) == (2, b"")
+    assert "--model is given 2 times" in done.stderr

@@ -10,7 +10,9 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from functools import partial
 
+import click
 import pytest
 
 from seqtools.cli import _ngram_train
@@ -149,6 +151,39 @@ def test_no_folder_for_temporary_files(tmp_path: pathlib.Path) -> None:
     assert (
         done.stderr == "seq-ngram: nowhere: no temporary files there: No such file or directory\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--add", "1"], "--add is for --smoothing add-k"),
+        (["--smoothing", "witten-bell", "--add", "0.5"], "--add is for --smoothing add-k"),
+        (["--smoothing", "add-k", "--discount-fallback"], "add-k has no discounts"),
+        (["--smoothing", "mle", "--fallback-discounts", "0,1,1"], "mle has no discounts"),
+        (["--smoothing", "absolute", "--discount", "0.5", "--discount-fallback"], "leaves no"),
+        (["--smoothing", "add-k", "--no-interpolate-unigrams"], "add-k does not mix unigrams"),
+        (["--discount-fallback", "0.5", "1", "1.5"], "--fallback-discounts does"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    tmp_path: pathlib.Path, options: list[str], reason: str
+) -> None:
+    done = run("seq-ngram", "train", "--order", "1", "-o", "m.arpa", *options, cwd=tmp_path)
+    assert (done.status, done.stdout) == (2, b"")
+    assert reason in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_refuses_fallbacks_is_what_the_library_does_not_discount() -> None:
+    without = [method for method in smoothing.METHODS if not smoothing.Smoothing(method).discounted]
+    for method in smoothing.METHODS:
+        heldout = "held" if method == "jelinek-mercer" else None
+        choices = partial(_ngram_train.Choices, 2, method, heldout=heldout)
+        if method in without:
+            with pytest.raises(click.UsageError):
+                choices(discount_fallback=True)
+        else:
+            assert choices(discount_fallback=True).settings().smoothing.fallback is not None
 
 
 def test_the_methods_of_the_help_are_those_of_the_library() -> None:

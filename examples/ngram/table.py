@@ -11,7 +11,6 @@ import json
 import sys
 from pathlib import Path
 
-
 SCORES = ("stupid-backoff",)  # do not sum to 1 above order 1, and make no real perplexity
 
 

@@ -31,4 +31,6 @@ def test_other_texts_and_orders_make_other_models(tmp_path: pathlib.Path) -> Non
     make(made, EN_TRAIN=new, ORDER=1)
     assert made.stat().st_mtime_ns == before
     make(tokens, EN_TRAIN=old)
-    assert [json.loads(line)["tokens"] for line in tokens.open()] == [["one", "bird"]]
+    assert [json.loads(line)["tokens"] for line in tokens.read_bytes().splitlines()] == [
+        ["one", "bird"]
+    ]

@@ -59,3 +59,18 @@ class Attended:
         for place, weights in enumerate(steps, start=first):
             table[:, :, place, : place + 1] = weights[:, :, : place + 1]
         return table
+
+
+def encoder_attention(weights: dict[str, Tensor], lengths: list[int]) -> list[Weights | None]:
+    """The "encoder" attention (B, L, H, T, T) row by row, without padding; None where it is absent.
+
+    >>> encoder_attention({}, [2, 1])
+    [None, None]
+    """
+    if "encoder" not in weights:
+        return [None] * len(lengths)
+    table = weights["encoder"].float().cpu().numpy()
+    return [
+        {"encoder": one[:, :, :length, :length].copy()}
+        for one, length in zip(table, lengths, strict=True)
+    ]

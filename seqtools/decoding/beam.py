@@ -167,8 +167,8 @@ class _Choice:
         self._width = width
         self._diversity = diversity
         self._order = dealt if rules.forced.size else in_order
-        # Of one row at most: the end, and so many others; and as many that cost more because earlier
-        # groups took them, the end among them, or that stand apart because they are forced.
+        # Of one row at most: the end, and so many others; and as many that cost more as earlier
+        # groups took them, the end among them, or that stand apart as they are forced.
         groups = diversity.groups
         self.needed = 1 + width * groups + (groups > 1) + rules.forced.size
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from seqtools.decoding.constraints import Constraints
-from seqtools.decoding.extensions import top
+from seqtools.decoding.fill import likeliest
 from seqtools.decoding.greedy import generate
-from seqtools.decoding.hypothesis import Array, Prompts, Weights, pad, refuse_hopeless
+from seqtools.decoding.hypothesis import Array, Prompts, Weights, pad
 from seqtools.errors import RecordError
 from seqtools.models.protocols import IGNORED, Scorer, Stepper, TensorBatch
 
@@ -51,8 +51,7 @@ def score(
         RecordError: a log-probability is not finite.
         ValueError: an input is not as long as its target.
     """
-    if [len(row) for row in inputs] != [len(row) for row in targets]:
-        raise ValueError("each input must be as long as its target")
+    _refuse_uneven(inputs, targets)
     result = [Score(np.zeros(0, dtype=np.float32), 0.0)] * len(targets)
     scored = [row for row, target in enumerate(targets) if target]
     if not scored:
@@ -71,6 +70,69 @@ def score(
             raise RecordError("the model gives no finite log-probability to a token")
         result[row] = Score(values, float(values.sum(dtype=np.float64)))
     return result
+
+
+def score_windows(
+    scorer: Scorer,
+    inputs: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    sources: Sequence[Sequence[int]] | None = None,
+    *,
+    window: int,
+    stride: int,
+    device: torch.device | str = "cpu",
+    batch_size: int = 16,
+) -> list[Score]:  # one more than seven: the arguments of `score`, and how to cut
+    """Score sequences of any length with a model that takes in `window` tokens at most.
+
+    Windows begin at every `stride`-th input. Each target is scored once, in the first window that
+    reaches it: with all before it where that is less than `window`, else with `window - stride`
+    inputs or more before its own.
+
+    Args:
+        scorer: the model.
+        inputs: what is fed, as long as its target.
+        targets: what is predicted.
+        sources: the source of each, for a model that has one; whole in every window.
+        window: inputs at a time.
+        stride: from 1 to `window`.
+        device: where the model is.
+        batch_size: windows at a time.
+
+    Raises:
+        RecordError: a log-probability is not finite.
+        ValueError: an input is not as long as its target, or a number is out of its range.
+    """
+    if not 1 <= stride <= window:
+        raise ValueError(f"stride must be from 1 to the window of {window}, got {stride}")
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    _refuse_uneven(inputs, targets)
+    cuts = [
+        (row, first, first + window)
+        for row, target in enumerate(targets)
+        for first in range(0, max(len(target) - window + stride, 1), stride)
+    ]
+    parts: list[list[Array]] = [[] for _ in targets]
+    for start in range(0, len(cuts), batch_size):
+        some = cuts[start : start + batch_size]
+        found = score(
+            scorer,
+            [inputs[row][first:end] for row, first, end in some],
+            [targets[row][first:end] for row, first, end in some],
+            None if sources is None else [sources[row] for row, _, _ in some],
+            device=device,
+        )
+        for (row, first, _), one in zip(some, found, strict=True):
+            known = window - stride if first else 0
+            parts[row].append(one.token_logprobs[known:])
+    values = [np.concatenate(part) for part in parts]
+    return [Score(one, float(one.sum(dtype=np.float64))) for one in values]
+
+
+def _refuse_uneven(inputs: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
+    if [len(row) for row in inputs] != [len(row) for row in targets]:
+        raise ValueError("each input must be as long as its target")
 
 
 def attend(
@@ -119,10 +181,4 @@ def next_tokens(
     """
     last, state = prompts.begin(stepper)
     logprobs, _, _ = stepper.step(last, state)
-    refuse_hopeless(logprobs.amax(dim=1))
-    values, ids = top(logprobs, count + len(banned))
-    allowed = np.isfinite(values) & ~np.isin(ids, banned)
-    return [
-        list(zip(row_ids[kept].tolist(), row[kept].tolist(), strict=True))[:count]
-        for row, row_ids, kept in zip(values, ids, allowed, strict=True)
-    ]
+    return likeliest(logprobs, count, banned)

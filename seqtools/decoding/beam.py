@@ -72,7 +72,6 @@ def beam(  # more than seven parameters: each is an option of its own to whoever
     nbest: int = 1,
     penalty: Penalty = PLAIN,
     diversity: Diversity = Diversity(),
-    length_penalty: float = 0.0,
     beside: Beside | None = None,
     attention: bool = False,
 ) -> list[list[Hypothesis]]:
@@ -101,8 +100,6 @@ def beam(  # more than seven parameters: each is an option of its own to whoever
         RecordError: the model gives NaN, or no finite log-probability to any sequence allowed.
         ValueError: groups of equal size do not fill the beam.
     """
-    if length_penalty:
-        penalty = Penalty(length_penalty)
     groups = diversity.groups
     if width % groups:
         raise ValueError(f"a beam of {width} cannot be split into {groups} equal groups")

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtools.decoding.constraints import Constraints as Constraints
 from seqtools.errors import RecordError
 from seqtools.models.protocols import State, Stepper
 

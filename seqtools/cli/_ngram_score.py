@@ -44,6 +44,11 @@ if TYPE_CHECKING:
 @field_option
 @text_option
 @click.option(
+    "--bos/--no-bos",
+    default=True,
+    help="Put <s> before each record (default), or let its first word stand without context.",
+)
+@click.option(
     "--eos/--no-eos", default=True, help="Predict </s> after each record and count it (default)."
 )
 @click.option(
@@ -54,7 +59,7 @@ if TYPE_CHECKING:
 @filter_options
 def score(
     streams: Streams, model: str, field: str, summary: str | None,
-    *, text: bool, eos: bool, details: bool,
+    *, text: bool, bos: bool, eos: bool, details: bool,
 ) -> None:  # fmt: skip
     """Give the probability of records under a model.
 
@@ -73,7 +78,7 @@ def score(
     tell_of_compiling(streams)
     with Session(streams) as session, side_output(summary) as target:
         opened = ngrams.load(model)
-        scorer = Scorer(opened, eos=eos)
+        scorer = Scorer(opened, eos=eos, bos=bos)
         with contextlib.nullcontext() if text else hint_at_text():
             counts = session.filter(
                 lambda counts: Scoring(
@@ -82,7 +87,7 @@ def score(
                 parse=read_text if text else loads,
                 keep_blank=text,
             )
-        result = summarise(counts, eos=eos)
+        result = summarise(counts, eos=eos, bos=bos)
         if target is not None:
             target.write(to_line(result))
         for line in _lines(result):
@@ -161,6 +166,8 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
     """The summary as people read it."""
     n_tokens, n_oov, records = result["n_tokens"], result["n_oov"], result["records"]
     counted = f"with a </s> for each of {records} records" if result["eos"] else "</s> not counted"
+    if not result["bos"]:
+        counted += ", no <s> before them"
     yield f"{n_tokens} tokens, {counted}; {n_oov} of them out of vocabulary"
     if not n_tokens:
         return

@@ -80,10 +80,11 @@ class Scorer:
     Args:
         model: whose arrays are in memory or mapped.
         eos: `</s>` is predicted after each record, and counted.
+        bos: `<s>` stands before each record; without it the first token has no context.
     """
 
-    def __init__(self, model: Model, *, eos: bool = True) -> None:
-        self.eos = eos
+    def __init__(self, model: Model, *, eos: bool = True, bos: bool = True) -> None:
+        self.eos, self.bos = eos, bos
         self._order = model.order
         self._tables = tables(model)
         self._rule = Rule.of(model)
@@ -122,15 +123,15 @@ class Scorer:
         begins = _NOTHING
         for order, table in enumerate(self._tables, 1):
             _extend(
-                order, self._order, rule.family == ADD, ids, begins,
+                order, self._order, rule.family == ADD, self.bos, ids, begins,
                 table.words, table.log10probs, table.log10backoffs,
                 rows, found, weights, matched,
             )  # fmt: skip
             begins = table.begins
         logs = found + weights
         if rule.family != BACK_OFF:
-            places = np.arange(count) - np.repeat(starts, limits - starts)
-            longest = np.minimum(places, self._order - 1) + 1
+            before = np.arange(count) - np.repeat(starts, limits - starts) - (not self.bos)
+            longest = np.minimum(before, self._order - 1) + 1
             if rule.family == ADD:
                 logs = np.where(matched == longest, found, weights)
             else:
@@ -159,7 +160,7 @@ def add_up(counts: Counter[str], scores: Scores, sign: int = 1) -> None:
         counts[f"{name} zeros"] += sign * (len(sums) - len(finite))
 
 
-def summarise(counts: Counter[str], *, eos: bool) -> dict[str, Any]:
+def summarise(counts: Counter[str], *, eos: bool, bos: bool = True) -> dict[str, Any]:
     """The numbers of a corpus, the same whatever it was cut into.
 
     `logprob` is in nats, `bits` are per token, and those `without_oov` leave out unknown words, in
@@ -169,6 +170,7 @@ def summarise(counts: Counter[str], *, eos: bool) -> dict[str, Any]:
     Args:
         counts: from `add_up`.
         eos: whether `</s>` is among the tokens.
+        bos: whether `<s>` stood before each record.
     """
     n_tokens, n_oov = counts["n_tokens"], counts["n_oov"]
     known, oov = (
@@ -180,6 +182,7 @@ def summarise(counts: Counter[str], *, eos: bool) -> dict[str, Any]:
         "records": counts["records"],
         "n_tokens": n_tokens,
         "n_oov": n_oov,
+        "bos": bos,
         "eos": eos,
         **_rate(known + oov, n_tokens),
         **{f"{name}_without_oov": value for name, value in without.items()},
@@ -223,7 +226,7 @@ def _with_markers(ids: Array, ends: Array, *, eos: bool) -> tuple[Array, Array, 
 
 @kernel
 def _extend(
-    order: int, highest: int, additive: bool,  # noqa: FBT001
+    order: int, highest: int, additive: bool, bos: bool,  # noqa: FBT001
     ids: Array, begins: Array, words: Array, log10probs: Array, log10backoffs: Array,
     rows: Array, found: Array, weights: Array, matched: Array,
 ) -> None:  # fmt: skip
@@ -233,6 +236,7 @@ def _extend(
         order: of the level.
         highest: order of the model.
         additive: the weight of the longest context is all that counts.
+        bos: `<s>` is a context.
         ids: int32 (n,), records that begin with `<s>`.
         begins: uint32, of the level below; (0,) at order 1.
         words, log10probs, log10backoffs: of the level.
@@ -243,12 +247,12 @@ def _extend(
             those n-grams; with `additive`, the weight of the longest possible context.
         matched: uint8 (n,), lengths of those n-grams.
     """
-    place = 0
+    place = 0  # how many words stand before, as far as they count
     for index in range(len(ids)):
         word = np.int64(ids[index])
         if word == BOS:
-            place = 0
-            rows[index] = BOS if order == 1 else -1
+            place = 0 if bos else -1
+            rows[index] = BOS if bos and order == 1 else -1
             continue
         place += 1
         row = np.int64(-1)

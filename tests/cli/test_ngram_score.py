@@ -82,6 +82,19 @@ def test_the_details_are_the_parts_of_the_sum(tmp_path: pathlib.Path) -> None:
         assert shorter["logprob"] == pytest.approx(sum(one["token_logprobs"][:-1]), abs=1e-6)
 
 
+def test_without_the_marker_the_first_word_has_no_context(tmp_path: pathlib.Path) -> None:
+    """By hand: P(a) P(b | a), and P(b) times the weight of b and P(a)."""
+    options = ("--no-bos", "--no-eos", "--details", "--text")
+    found = lines(score(tmp_path, TOY_ARPA, b"a b\nb a\n\n", *options))
+    logs = [-0.3010300 - 0.3010300, -0.6020600 - 0.2041200 - 0.3010300, 0]
+    assert [one["logprob"] / LN10 for one in found] == pytest.approx(logs, abs=1e-6)
+    assert [one["matched"] for one in found] == [[1, 2], [1, 1], []]
+    [end] = lines(score(tmp_path, TOY_ARPA, b"\n", "--no-bos", "--text"))
+    assert end["logprob"] / LN10 == pytest.approx(-0.6989700, abs=1e-6)
+    whole = summary(tmp_path, TOY_ARPA, b"a b\n", "--no-bos", "--text")
+    assert (whole["bos"], whole["eos"], whole["n_tokens"]) == (False, True, 3)
+
+
 def variants() -> dict[str, bytes]:
     """ARPA files as other programs write them, with the same numbers."""
     crlf = TOY_ARPA.replace(b"\n", b"\r\n")
@@ -158,6 +171,10 @@ def test_the_summary_on_stderr_says_what_was_counted(tmp_path: pathlib.Path) -> 
     ]
     assert said("--no-eos")[0] == (
         "seq-ngram: 9 tokens, </s> not counted; 1 of them out of vocabulary"
+    )
+    assert said("--no-bos")[0] == (
+        "seq-ngram: 15 tokens, with a </s> for each of 6 records, no <s> before them;"
+        " 1 of them out of vocabulary"
     )
 
 

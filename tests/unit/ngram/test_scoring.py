@@ -29,39 +29,43 @@ TEXTS = st.lists(
 )
 
 
-def score(model: Any, records: Sequence[Sequence[str]], *, eos: bool = True) -> Scores:
-    return Scorer(model, eos=eos).score(*model.words.encode_tokens(records))
+def score(
+    model: Any, records: Sequence[Sequence[str]], *, eos: bool = True, bos: bool = True
+) -> Scores:
+    return Scorer(model, eos=eos, bos=bos).score(*model.words.encode_tokens(records))
 
 
-def targets(record: Sequence[str], known: set[str], *, eos: bool = True) -> list[Gram]:
+def targets(record: Sequence[str], known: set[str], *, eos: bool, bos: bool) -> list[Gram]:
     """Each target with all that stands before it, unknown words as `<unk>`."""
-    words = [BOS, *(word if word in known else UNK for word in record), *[EOS] * eos]
-    return [tuple(words[: place + 1]) for place in range(1, len(words))]
+    words = [*[BOS] * bos, *(word if word in known else UNK for word in record), *[EOS] * eos]
+    return [tuple(words[: place + 1]) for place in range(bos, len(words))]
 
 
 @settings(max_examples=200)
-@given(corpora.cases(), TEXTS, st.booleans())
+@given(corpora.cases(), TEXTS, st.booleans(), st.booleans())
 def test_every_target_has_the_probability_of_the_reference(
-    case: Case, texts: list[list[str]], eos: bool
+    case: Case, texts: list[list[str]], eos: bool, bos: bool
 ) -> None:
     records, order, options = case
     texts = [*texts, *records[:5]]
     reference = Reference(records, order, fallback=FALLBACK, **options)
+    shorter = [reference]  # what counts with less context than that; add-k knows whole ones alone
+    if options["method"] == "add-k":
+        shorter = [Reference(records, length, **options) for length in range(1, order)] + shorter
     prune = options.get("prune", (0,))
     model = opened(train(records, order, smoothing(options), prune=prune).model)
-    found = score(model, texts, eos=eos)
+    found = score(model, texts, eos=eos, bos=bos)
     kept = set(itertools.chain.from_iterable(rows(model)))
     known = {*reference.vocabulary} - {EOS}
     start = 0
     for number, (text, end) in enumerate(zip(texts, found.ends.tolist(), strict=True)):
-        expected = targets(text, known, eos=eos)
+        expected = targets(text, known, eos=eos, bos=bos)
         assert len(expected) == end - start
         for place, (*history, word) in enumerate(expected, start):
             value = 10.0 ** float(found.log10probs[place])
             if word in reference.vocabulary:
-                exact = float(
-                    reference.probability(word, history[max(0, len(history) + 1 - order) :])
-                )
+                asked = reference if history[:1] == [BOS] else shorter[: len(history) + 1][-1]
+                exact = float(asked.probability(word, history[max(0, len(history) + 1 - order) :]))
             else:
                 exact = 0.0  # there is no <unk>
             assert value == pytest.approx(exact, rel=1e-5, abs=1e-12)

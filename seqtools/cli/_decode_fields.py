@@ -83,6 +83,23 @@ class Writer:
             fields["alignment"] = self._alignment(item, ids, weights)
         return fields
 
+    def text(self, item: Item, weights: Weights | None) -> Fields:
+        """The attention of a text that is looked at as a whole, if it is asked for.
+
+        Args:
+            item: the record.
+            weights: "encoder" or, of an lm, "decoder", each (L, H, I, I).
+        """
+        if not self.attended.attention:
+            return {}
+        inputs = "inputs" if self.encoder.task == "lm" else "columns"
+        value: Fields = {inputs: self.encoder.vocabulary.decode(item.prefix)}
+        if weights:
+            value |= select(weights, self.attended)
+        else:
+            self.encoder.counts["without attention"] += 1
+        return {"attention": value}
+
     def _alignment(self, item: Item, ids: list[int], weights: Weights | None) -> list[list[int]]:
         size = self.encoder.source_length(item)
         if not (ids and size):

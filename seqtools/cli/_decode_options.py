@@ -196,6 +196,28 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
+class Windows:
+    """How texts longer than the model's context are scored.
+
+    Attributes:
+        window: inputs at a time; None for whole texts.
+        stride: inputs from one window to the next.
+    """
+
+    window: int | None
+    stride: int | None
+
+    def __post_init__(self) -> None:
+        if self.stride is not None and (self.window is None or self.stride > self.window):
+            raise click.UsageError("--stride needs a --window that is at least as long.")
+
+    @property
+    def step(self) -> int:
+        """The stride, or half the window."""
+        return self.stride or max(1, (self.window or 0) // 2)
+
+
+@dataclass(frozen=True, slots=True)
 class Attended:
     """What is written of the attention.
 
@@ -351,6 +373,20 @@ drawing_options = collect(
     ),
 )  # fmt: skip
 """Give a command what says how tokens are drawn, as its argument `drawing`."""
+
+windows_options = collect(
+    Windows,
+    "windows",
+    (
+        click.option(
+            "--window", type=POSITIVE, help="Score long texts by windows of N inputs."
+        ),
+        click.option(
+            "--stride", type=POSITIVE, help="From one window to the next.  [default: half of it]"
+        ),
+    ),
+)  # fmt: skip
+"""Give a command what cuts long texts, as its argument `windows`."""
 
 _LAYERS = click.option(
     "--attention-layers", type=IndicesType(), help="Of these layers, from 0, as 0,2-5."

@@ -1,246 +1,53 @@
-"""What each kind does with a batch of records.
-
-A kind makes a `Job` once the models' files are read: all that can be wrong with its options is said
-then. Its work runs where the models are, which may be another process; torch is loaded there.
-"""
+"""What the kinds do that do not search: score, predict, fill, encode."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
+import click
 import numpy as np
 
+from seqtools.cli._decode_engine import SEQUENCES, Engine, Job, MakeJob, sources
 from seqtools.cli._decode_fields import Fields, Writer, listed
-from seqtools.cli._decode_options import Attended, Drawing, Ranking, Search, Setup
-from seqtools.cli._device import start_torch
-from seqtools.cli._encoding import Encoder, Item, least
+from seqtools.cli._decode_options import Attended, Windows
+from seqtools.cli._encoding import Encoder, Item
+from seqtools.cli._text_encoding import Text, TextEncoder, filled
 from seqtools.errors import ConfigError
-from seqtools.streams.files import Place
-from seqtools.streams.records import Record
 
 if TYPE_CHECKING:
-    from seqtools.cli._decode_lm import Companion
-    from seqtools.decoding.constraints import Constraints
-    from seqtools.decoding.hypothesis import Hypothesis, Prompts
-    from seqtools.decoding.walk import Beside
-
-Prepare = Callable[[Place, bytes, Record], Item]
-Work = Callable[["Engine", Sequence[Item]], list[Fields]]
-_SEQUENCES = ("lm", "seq2seq")
+    from seqtools.decoding.scoring import Score
 
 
-@dataclass(frozen=True)
-class Job:
-    """What a kind does.
+def score(windows: Windows, attended: Attended) -> MakeJob:
+    """Give the log-probabilities of the records' targets."""
+    if windows.window is not None and attended:
+        raise click.UsageError("--attention and --align cannot go with --window.")
 
-    Attributes:
-        prepare: record to ids.
-        work: what is done with a batch; gives the fields to add to each record.
-    """
-
-    prepare: Prepare
-    work: Work
-
-
-MakeJob = Callable[[Encoder], Job]
-
-
-class Engine:
-    """The models on their device.
-
-    Args:
-        setup: the options.
-        encoder: what the models' files say about records.
-        processes: how many of it there are.
-
-    Raises:
-        ConfigError: the device is not there.
-        FormatError: a model cannot be loaded.
-    """
-
-    def __init__(self, setup: Setup, encoder: Encoder, *, processes: int = 1) -> None:
-        self.device = start_torch(setup.compute, processes=processes)
-        self.model: Any = encoder.load(self.device)
-        self._half = setup.compute.precision == "bf16"
-
-    def run(self, work: Work, items: Sequence[Item]) -> list[Fields]:
-        """Do the work, in the precision asked for."""
-        import torch
-
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._half):
-            return work(self, items)
-
-    def prompts(self, items: Sequence[Item]) -> Prompts:
-        """What the searches start from."""
-        from seqtools.decoding.hypothesis import Prompts
-
-        return Prompts.from_ids([item.prefix for item in items], sources(items), device=self.device)
-
-
-class Searching:
-    """What all searches do alike: what binds them, and what is written of what they find.
-
-    Args:
-        encoder: what the models' files say about records.
-        search: the options.
-        attended: what is written of the attention.
-
-    Raises:
-        ConfigError: the models are for another task, or do not know a token that is named.
-    """
-
-    def __init__(self, encoder: Encoder, search: Search, attended: Attended) -> None:
-        encoder.require(_SEQUENCES, "this kind")
+    def make(encoder: Encoder) -> Job:
+        encoder.require(SEQUENCES, "this kind")
         if attended.align:
             encoder.require(("seq2seq",), "--align")
-        if search.max_length is not None and search.max_length.multiple:
-            encoder.require(("seq2seq",), f"--max-length {search.max_length}")
-        self._encoder = encoder
-        self._search = search
-        self._banned = [*encoder.banned, *(encoder.id_of(one, "--ban") for one in search.ban)]
-        self._forced = [encoder.id_of(one, "--force") for one in search.force]
-        self._writer = Writer(encoder, attended)
-        self._lm = _companion(search, encoder)
-        for token, number in zip(search.force, self._forced, strict=True):
-            if number in self._banned or number == encoder.vocabulary.eos:
-                raise ConfigError(f"--force {token}: it is the end, or never proposed")
-
-    def job(self, work: Callable[[Engine, Sequence[Item]], Sequence[Sequence[Hypothesis]]]) -> Job:
-        """The job of a search that gives hypotheses, the best first."""
-
-        def fields(engine: Engine, items: Sequence[Item]) -> list[Fields]:
-            return [
-                self._fields(item, found)
-                for item, found in zip(items, work(engine, items), strict=True)
-            ]
-
-        return Job(self._encoder.prompt, fields)
-
-    def constraints(self, items: Sequence[Item]) -> Constraints:
-        """What binds the search of these records."""
-        from seqtools.decoding.constraints import Constraints
-
-        encoder, search = self._encoder, self._search
-        begins = [item.begin for item in items]
-        return Constraints(
-            eos=encoder.vocabulary.eos,
-            max_lengths=[encoder.max_length(item, search.max_length) for item in items],
-            banned=self._banned,
-            min_length=search.min_length,
-            no_repeat_ngram=search.no_repeat_ngram or 0,
-            repetition_penalty=search.repetition_penalty,
-            prefixes=begins if any(begins) else None,
-            forced=self._forced,
-        )
-
-    def beside(self, engine: Engine, items: Sequence[Item]) -> Beside | None:
-        """The language model that has a say."""
-        return None if self._lm is None else self._lm.beside(items, engine.device)
-
-    def _fields(self, item: Item, found: Sequence[Hypothesis]) -> Fields:
-        if self._encoder.cut_short(item, self._search.max_length) and not found[0].finished:
-            self._encoder.counts["short of positions"] += 1
-        return self._writer.hypotheses(item, found, self._search.output_field)
-
-
-def greedy(search: Search, attended: Attended) -> MakeJob:
-    """Take the likeliest token at each step."""
-
-    def make(encoder: Encoder) -> Job:
-        searching = Searching(encoder, search, attended)
-
-        def work(engine: Engine, items: Sequence[Item]) -> list[list[Hypothesis]]:
-            from seqtools.decoding.greedy import greedy
-
-            found = greedy(
-                engine.model, engine.prompts(items), searching.constraints(items),
-                beside=searching.beside(engine, items), attention=bool(attended),
-            )  # fmt: skip
-            return [[one] for one in found]
-
-        return searching.job(work)
-
-    return make
-
-
-def beam(search: Search, ranking: Ranking, attended: Attended) -> MakeJob:
-    """Keep the likeliest sequences at each step."""
-
-    def make(encoder: Encoder) -> Job:
-        searching = Searching(encoder, search, attended)
-
-        def work(engine: Engine, items: Sequence[Item]) -> list[list[Hypothesis]]:
-            from seqtools.decoding.beam import Diversity, beam
-            from seqtools.decoding.penalty import Penalty
-
-            penalty = Penalty(
-                ranking.length_penalty, ranking.length_penalty_form, ranking.coverage_penalty
-            )
-            return beam(
-                engine.model, engine.prompts(items), searching.constraints(items),
-                width=ranking.beam, nbest=ranking.nbest, penalty=penalty,
-                diversity=Diversity(ranking.diverse_groups, ranking.strength),
-                beside=searching.beside(engine, items), attention=bool(attended),
-            )  # fmt: skip
-
-        return searching.job(work)
-
-    return make
-
-
-def sample(search: Search, drawing: Drawing, attended: Attended) -> MakeJob:
-    """Draw sequences at random."""
-
-    def make(encoder: Encoder) -> Job:
-        searching = Searching(encoder, search, attended)
-
-        def work(engine: Engine, items: Sequence[Item]) -> list[list[Hypothesis]]:
-            from seqtools.decoding import sampling
-
-            return sampling.sample(
-                engine.model, engine.prompts(items), searching.constraints(items),
-                sampling.Sampler(drawing.temperature, drawing.top_k, drawing.top_p, drawing.min_p),
-                [
-                    sampling.source(drawing.seed, item.name, number)
-                    for item in items
-                    for number in range(drawing.samples)
-                ],
-                beside=searching.beside(engine, items), attention=bool(attended),
-            )  # fmt: skip
-
-        return searching.job(work)
-
-    return make
-
-
-def score(attended: Attended) -> MakeJob:
-    """Give the log-probabilities of the records' targets."""
-
-    def make(encoder: Encoder) -> Job:
-        encoder.require(_SEQUENCES, "this kind")
         writer = Writer(encoder, attended)
+        window, positions = windows.window, encoder.positions
+        if window is not None and positions is not None and window > positions:
+            raise ConfigError(f"--window {window}: the model has {positions} positions")
 
         def work(engine: Engine, items: Sequence[Item]) -> list[Fields]:
-            from seqtools.decoding.scoring import score
-
-            inputs = [(item.prefix + item.targets)[: len(item.targets)] for item in items]
-            targets = [item.targets for item in items]
-            found = score(engine.model, inputs, targets, sources(items), device=engine.device)
             fields: list[Fields] = [
                 {
                     "logprob": np.float32(one.logprob),
                     "n_tokens": len(one.token_logprobs),
                     "token_logprobs": one.token_logprobs,
                 }
-                for one in found
+                for one in _scores(engine, items, windows)
             ]
             if attended:
                 _add_attention(fields, engine, items, writer)
             return fields
 
-        return Job(encoder.pair, work)
+        return Job(partial(encoder.pair, windows=window is not None), work)
 
     return make
 
@@ -263,20 +70,96 @@ def predict(top_k: int) -> MakeJob:
     return make
 
 
-def sources(items: Sequence[Item]) -> list[list[int]] | None:
-    """The sources of the records, None for an lm."""
-    return [item.source for item in items if item.source is not None] or None
+def fill(top_k: int, attended: Attended) -> MakeJob:
+    """Give the likeliest tokens of gaps, and fill them with the first."""
+
+    def make(encoder: Encoder) -> Job:
+        assert isinstance(encoder, TextEncoder)
+        encoder.require(("mlm",), "this kind")
+        writer = Writer(encoder, attended)
+
+        def work(engine: Engine, items: Sequence[Item]) -> list[Fields]:
+            from seqtools.decoding.fill import fill
+
+            texts = cast("Sequence[Text]", items)
+            found = fill(
+                engine.model, [one.prefix for one in texts], [one.gaps for one in texts], top_k,
+                segments=[one.segments for one in texts], banned=encoder.banned,
+                attention=bool(attended), device=engine.device,
+            )  # fmt: skip
+            return [
+                _filled(text, one.candidates, encoder) | writer.text(text, one.attention)
+                for text, one in zip(texts, found, strict=True)
+            ]
+
+        return Job(encoder.gapped, work)
+
+    return make
 
 
-def _companion(search: Search, encoder: Encoder) -> Companion | None:
-    """The language model that is asked for, whose positions bind the search too."""
-    if search.lm is None or search.lm_weight is None:
-        return None
-    from seqtools.cli._decode_lm import Companion
+def encode(pool: str, attended: Attended) -> MakeJob:
+    """Give the vectors of texts."""
 
-    companion = Companion(search.lm, search.lm_weight, encoder)
-    encoder.positions = least((encoder.positions, companion.positions))
-    return companion
+    def make(encoder: Encoder) -> Job:
+        assert isinstance(encoder, TextEncoder)
+        encoder.require(("mlm", "lm"), "this kind")
+        if len(encoder.paths) > 1:
+            raise click.UsageError("Several models do not have one vector; give one --model.")
+        if pool == "cls" and not encoder.begins_with_cls:
+            raise ConfigError(
+                "--pool cls: the model was not trained on texts that begin with <cls>"
+            )
+        writer = Writer(encoder, attended)
+
+        def work(engine: Engine, items: Sequence[Item]) -> list[Fields]:
+            from seqtools.decoding.vectors import vectors
+
+            if not hasattr(engine.model, "encode"):
+                raise ConfigError("the model gives no vectors")
+            texts = cast("Sequence[Text]", items)
+            found = vectors(
+                engine.model, [one.prefix for one in texts], pool=pool,
+                places=[one.places for one in texts],
+                segments=[one.segments for one in texts] if encoder.task == "mlm" else None,
+                attention=bool(attended), device=engine.device,
+            )  # fmt: skip
+            name = "vectors" if pool == "none" else "vector"
+            return [
+                {name: one.values} | writer.text(text, one.attention)
+                for text, one in zip(texts, found, strict=True)
+            ]
+
+        return Job(encoder.text, work)
+
+    return make
+
+
+def _scores(engine: Engine, items: Sequence[Item], windows: Windows) -> list[Score]:
+    from seqtools.decoding.scoring import score, score_windows
+
+    inputs = [(item.prefix + item.targets)[: len(item.targets)] for item in items]
+    targets = [item.targets for item in items]
+    if windows.window is None:
+        return score(engine.model, inputs, targets, sources(items), device=engine.device)
+    return score_windows(
+        engine.model, inputs, targets, sources(items), window=windows.window, stride=windows.step,
+        device=engine.device, batch_size=engine.batch_size,
+    )  # fmt: skip
+
+
+def _filled(
+    item: Text, candidates: Sequence[Sequence[tuple[int, float]]], encoder: TextEncoder
+) -> Fields:
+    """The texts with the likeliest token in each gap, and what else may stand there."""
+    ids = [pairs[0][0] for pairs in candidates]
+    fields: Fields = {}
+    for name in encoder.fields(item.record):
+        values, gap = item.record[name], encoder.gap(name)
+        count = values.count(gap)
+        own, ids = ids[:count], ids[count:]
+        found = own if name.endswith("ids") else encoder.vocabulary.decode(own)
+        fields[f"filled_{name}"] = filled(values, gap, found)
+    return fields | {"candidates": [listed(pairs, encoder.vocabulary) for pairs in candidates]}
 
 
 def _add_attention(

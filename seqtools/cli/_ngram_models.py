@@ -77,13 +77,13 @@ def sample(  # many parameters: one for each way of drawing
     if count is None and prompt is None and model == STDIN in streams.files:
         raise click.UsageError("--model and the records cannot both come from stdin.")
     words = _words(prompt or "")
-    from seqtools.cli import _decode_work
+    from seqtools.cli import _decode_search
     from seqtools.cli._decoding import decode, invent
     from seqtools.cli._ngram_encoding import NgramEncoder
 
     tell_of_compiling(streams)
     opener = partial(NgramEncoder.open_ngrams, model, no_unk=no_unk)
-    work = _decode_work.sample(search, drawing, Attended())
+    work = _decode_search.sample(search, drawing, Attended())
     if count is None and prompt is None:
         decode(streams, setup, work, opener=opener)
     else:

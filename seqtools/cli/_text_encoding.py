@@ -65,9 +65,29 @@ class TextEncoder(Encoder):
             raise RecordError("a <mask> stands in the part that is too long for the model")
         return item
 
+    @property
+    def begins_with_cls(self) -> bool:
+        """Whether the first input of each text is `<cls>`."""
+        return self.task == "mlm" and self._wrapped
+
+    @property
+    def banned(self) -> list[int]:
+        """Ids that are never proposed: all special ones, but for `<unk>`."""
+        return [number for role, number in self.vocabulary.specials.items() if role != "unk"]
+
+    def gap(self, name: str) -> Any:
+        """What stands for something missing in a field of that name: a token, or an id."""
+        mask = self.vocabulary.specials["mask"]
+        return mask if name.endswith("ids") else self.vocabulary.decode([mask])[0]
+
     def fields(self, record: Record) -> list[str]:
         """The fields that hold the record's texts."""
         return [f"{prefix}{self._kind}" for prefix in self._there(record)]
+
+    @property
+    def _wrapped(self) -> bool:
+        """Whether there are symbols around texts."""
+        return self._kind == "tokens" and {"cls", "sep"} <= self.vocabulary.specials.keys()
 
     def _there(self, record: Record) -> list[str]:
         """What the fields of the record's texts begin with; an empty second text is none."""
@@ -88,7 +108,7 @@ class TextEncoder(Encoder):
     def _row(self, place: Place, raw: bytes, record: Record, parts: list[list[int]]) -> Text:
         """The texts with the symbols around them that the vocabulary has."""
         specials = self.vocabulary.specials
-        wrapped = self._kind == "tokens" and {"cls", "sep"} <= specials.keys()
+        wrapped = self._wrapped
         if len(parts) == 2 and not wrapped and self._kind == "tokens":
             raise RecordError("the vocabulary has no <cls> and <sep>, which pairs of texts need")
         item = Text(place, raw, record, [specials["cls"]] if wrapped else [])

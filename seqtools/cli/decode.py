@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from seqtools.cli import _run
@@ -11,13 +13,16 @@ from seqtools.cli._decode_options import (
     Ranking,
     Search,
     Setup,
+    Windows,
     attention_options,
     drawing_options,
+    encoder_attention_options,
     model_option,
     models_option,
     ranking_options,
     search_options,
     setup_options,
+    windows_options,
 )
 from seqtools.cli._device import Compute, compute_options
 from seqtools.cli._options import POSITIVE, Streams, example, filter_options, group, stream_options
@@ -40,9 +45,9 @@ def greedy(streams: Streams, setup: Setup, search: Search, attended: Attended) -
     Reads src_tokens, or for an lm the prompt in tokens, and in prefix_tokens, if there, what the
     output has to begin with; adds output_tokens and hypotheses.
     """
-    from seqtools.cli import _decode_work, _decoding
+    from seqtools.cli import _decode_search, _decoding
 
-    _decoding.decode(streams, setup, _decode_work.greedy(search, attended))
+    _decoding.decode(streams, setup, _decode_search.greedy(search, attended))
 
 
 @cli.command(
@@ -63,9 +68,9 @@ def beam(
     output has to begin with; adds output_tokens and hypotheses, the best first. One that is cut at
     --max-length is not finished, and ranks among the others.
     """
-    from seqtools.cli import _decode_work, _decoding
+    from seqtools.cli import _decode_search, _decoding
 
-    _decoding.decode(streams, setup, _decode_work.beam(search, ranking, attended))
+    _decoding.decode(streams, setup, _decode_search.beam(search, ranking, attended))
 
 
 @cli.command(
@@ -90,9 +95,9 @@ def sample(  # one parameter for each group of options
     output has to begin with; adds output_tokens and hypotheses, the likeliest first. What is drawn
     depends on the seed and the record's id, or its number if it has none.
     """
-    from seqtools.cli import _decode_work, _decoding
+    from seqtools.cli import _decode_search, _decoding
 
-    job = _decode_work.sample(search, drawing, attended)
+    job = _decode_search.sample(search, drawing, attended)
     if count is None:
         _decoding.decode(streams, setup, job)
     else:
@@ -101,17 +106,19 @@ def sample(  # one parameter for each group of options
 
 @cli.command(epilog=example("seq-decode score --model lm.safetensors tok.jsonl > scored.jsonl"))
 @models_option
+@windows_options
 @attention_options
 @setup_options
 @filter_options
-def score(streams: Streams, setup: Setup, attended: Attended) -> None:
+def score(streams: Streams, setup: Setup, windows: Windows, attended: Attended) -> None:
     """Give the log-probability of sequences under the model.
 
-    Reads tokens, or src_tokens and tgt_tokens; adds logprob, n_tokens and token_logprobs.
+    Reads tokens, or src_tokens and tgt_tokens; adds logprob, n_tokens and token_logprobs. With
+    --window, what comes behind the first window is scored after N - M tokens or more.
     """
     from seqtools.cli import _decode_work, _decoding
 
-    _decoding.decode(streams, setup, _decode_work.score(attended))
+    _decoding.decode(streams, setup, _decode_work.score(windows, attended))
 
 
 @cli.command(
@@ -129,6 +136,49 @@ def predict(streams: Streams, setup: Setup, top_k: int) -> None:
     from seqtools.cli import _decode_work, _decoding
 
     _decoding.decode(streams, setup, _decode_work.predict(top_k))
+
+
+@cli.command(
+    epilog=example("seq-decode fill --model mlm.safetensors --top-k 3 gaps.jsonl > filled.jsonl")
+)
+@models_option
+@click.option("--top-k", type=POSITIVE, default=10, show_default=True, help="How many tokens.")
+@encoder_attention_options
+@setup_options
+@filter_options
+def fill(streams: Streams, setup: Setup, attended: Attended, top_k: int) -> None:
+    """Give the likeliest tokens for each <mask>.
+
+    Reads tokens and, if there, text_pair_tokens; adds filled_tokens (and filled_text_pair_tokens),
+    with the likeliest token in each gap, and candidates, a list for each gap.
+    """
+    from seqtools.cli import _decode_work, _decoding
+    from seqtools.cli._text_encoding import TextEncoder
+
+    job = _decode_work.fill(top_k, attended)
+    _decoding.decode(streams, setup, job, opener=partial(TextEncoder.open, setup.models))
+
+
+@cli.command(epilog=example("seq-decode encode --model mlm.safetensors tok.jsonl > vectors.jsonl"))
+@models_option
+@click.option(
+    "--pool", type=click.Choice(["mean", "cls", "last", "none"]), default="mean",
+    show_default=True, help="The mean of the tokens' vectors, that of <cls>, that of the last"
+    " token, or all of the tokens.",
+)  # fmt: skip
+@encoder_attention_options
+@setup_options
+@filter_options
+def encode(streams: Streams, setup: Setup, attended: Attended, pool: str) -> None:
+    """Give vectors of texts: the states of the model's top layer.
+
+    Reads tokens and, if there, text_pair_tokens; adds vector or, with --pool none, vectors.
+    """
+    from seqtools.cli import _decode_work, _decoding
+    from seqtools.cli._text_encoding import TextEncoder
+
+    job = _decode_work.encode(pool, attended)
+    _decoding.decode(streams, setup, job, opener=partial(TextEncoder.open, setup.models))
 
 
 @cli.command(epilog=example("seq-decode evaluate --model lm.safetensors valid.batches > loss.json"))

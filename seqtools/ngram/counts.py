@@ -88,6 +88,7 @@ class Reader:
             if unk_as_word and SPECIALS[UNK] not in vocabulary:
                 strings.append(SPECIALS[UNK])
             self._words = Words.from_strings(strings, unk_as_word=unk_as_word)
+        self._spelled = np.zeros(2, dtype=np.int64)  # where there is a vocabulary
         self._store = store
         self._ids = store.column(np.int32)
         self._ids.append(np.array([EOS], dtype=np.int32))
@@ -99,14 +100,14 @@ class Reader:
         if self._words is None:
             self._add(self._learner.learn_text(data))
         else:
-            self._add(self._words.encode_text(data, mark=True)[0])
+            self._add(self._words.encode_text(data, mark=True, spelled=self._spelled)[0])
 
     def add_packed(self, data: bytes) -> None:
         """Take records as `words.pack_tokens` gives them."""
         if self._words is None:
             self._add(self._learner.learn_packed(data))
         else:
-            self._add(self._words.encode_packed(data, mark=True)[0])
+            self._add(self._words.encode_packed(data, mark=True, spelled=self._spelled)[0])
 
     def finish(self) -> Corpus:
         """The whole text, with the ids it keeps."""
@@ -124,8 +125,8 @@ class Reader:
             Words.from_strings([strings[word] for word in order], unk_as_word=words.unk_as_word),
             self._ids,
             frequencies[order],
-            self._learner.spelled_unk,
-            self._learner.spelled_marker,
+            self._learner.spelled_unk + int(self._spelled[0]),
+            self._learner.spelled_marker + int(self._spelled[1]),
         )
 
     def _add(self, ids: Array) -> None:

@@ -90,7 +90,9 @@ class Words:
         tag = hash_word(data, 0, len(word))
         return max(-1, find_word(data, 0, len(word), tag, self.utf8, self.offsets, self.table))
 
-    def encode_text(self, data: bytes, *, mark: bool = False) -> tuple[Array, Array]:
+    def encode_text(
+        self, data: bytes, *, mark: bool = False, spelled: Array | None = None
+    ) -> tuple[Array, Array]:
         """Lines of plain text to ids; tokens are separated by ASCII white space.
 
         Unknown words, and those spelled like `<s>` or `</s>`, are id 0.
@@ -98,12 +100,14 @@ class Words:
         Args:
             data: whole lines.
             mark: put the id of `</s>` after each line.
+            spelled: int64 (2,) to add to: how many tokens are spelled `<unk>` without being a word
+                of their own, and how many `<s>` or `</s>`.
 
         Returns:
             ids (n,) int32, and ends (lines,) int64: line i is ids[ends[i - 1]:ends[i]].
         """
         return self._encode(
-            data if data.endswith(b"\n") or not data else data + b"\n", _TEXT, mark=mark
+            data if data.endswith(b"\n") or not data else data + b"\n", _TEXT, spelled, mark=mark
         )
 
     def encode_tokens(
@@ -112,15 +116,23 @@ class Words:
         """The same for lists of tokens, which may hold white space."""
         return self.encode_packed(pack_tokens(records), mark=mark)
 
-    def encode_packed(self, data: bytes, *, mark: bool = False) -> tuple[Array, Array]:
+    def encode_packed(
+        self, data: bytes, *, mark: bool = False, spelled: Array | None = None
+    ) -> tuple[Array, Array]:
         """The same for what `pack_tokens` made."""
-        return self._encode(data, _TOKENS, mark=mark)
+        return self._encode(data, _TOKENS, spelled, mark=mark)
 
-    def _encode(self, data: bytes, kinds: Array, *, mark: bool) -> tuple[Array, Array]:
+    def _encode(
+        self, data: bytes, kinds: Array, spelled: Array | None, *, mark: bool
+    ) -> tuple[Array, Array]:
         raw = np.frombuffer(data, dtype=np.uint8)
         ids = np.empty(len(raw) + 1, dtype=np.int32)
         ends = np.empty(len(raw) + 1, dtype=np.int64)
-        count, records = _encode(raw, kinds, self.utf8, self.offsets, self.table, ids, ends, mark)
+        if spelled is None:
+            spelled = np.zeros(2, dtype=np.int64)
+        count, records = _encode(
+            raw, kinds, self.utf8, self.offsets, self.table, ids, ends, mark, spelled
+        )
         return ids[:count].copy(), ends[:records].copy()
 
 
@@ -307,7 +319,7 @@ def _rehash(old: Array, new: Array) -> None:
 @kernel
 def _encode(
     data: Array, kinds: Array, utf8: Array, offsets: Array, table: Array,
-    ids: Array, ends: Array, mark: bool,  # noqa: FBT001
+    ids: Array, ends: Array, mark: bool, spelled: Array,  # noqa: FBT001
 ) -> tuple[int, int]:  # fmt: skip
     """Tokens to ids by a vocabulary that stays as it is; how many ids, how many records."""
     count = records = begin = 0
@@ -321,6 +333,8 @@ def _encode(
             continue
         if position > begin or (terminated and kind == 1):
             found = find_word(data, begin, position, _mixed(value), utf8, offsets, table)
+            if 0 <= found <= EOS:
+                spelled[0 if found == UNK else 1] += 1
             ids[count] = found if found > EOS else UNK
             count += 1
         if kind == 2:

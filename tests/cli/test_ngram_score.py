@@ -245,3 +245,13 @@ def test_one_model_scores(tmp_path: pathlib.Path) -> None:
     done = score(tmp_path, TOY_ARPA, RECORDS, "--model", "other")
     assert (done.status, done.stdout) == (2, b"")
     assert "--model is given 2 times" in done.stderr
+
+
+def test_text_that_spells_markers_is_told_of_once(tmp_path: pathlib.Path) -> None:
+    data = b'{"tokens":["<s>","a","</s>"]}\n' * 3 + b'{"tokens":["<unk>"]}\n'
+    for options in ((), ("--jobs", "2")):
+        done = score(tmp_path, TOY_ARPA, data, *options)
+        assert [one["n_oov"] for one in lines(done)] == [2, 2, 2, 1]
+        assert done.stderr == (
+            "seq-ngram: warning: 6 tokens are spelled <s> or </s> and count as unknown\n"
+        )

@@ -1,5 +1,6 @@
 """Text to ids, on bytes."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +68,18 @@ def test_specials_in_the_text_are_unknown_and_counted() -> None:
     learner = Learner()
     assert learner.learn_text(b"<s> a </s> <unk> <UNK>").tolist() == [0, 3, 0, 0, 4, 2]
     assert (learner.spelled_unk, learner.spelled_marker) == (1, 2)
+
+
+@pytest.mark.parametrize("unk_as_word", [False, True])
+def test_specials_are_counted_where_the_words_are_known(unk_as_word: bool) -> None:
+    added = [b"<unk>"] if unk_as_word else []
+    words = Words.from_strings([*strings("a"), *added], unk_as_word=unk_as_word)
+    spelled = np.array([10, 20])
+    line = "<s> a </s> <unk> <UNK> z"
+    words.encode_text(line.encode(), spelled=spelled)
+    assert spelled.tolist() == [10 + (not unk_as_word), 22]
+    words.encode_packed(pack_tokens([line.split(), ["<s> a"]]), spelled=spelled)
+    assert spelled.tolist() == [10 + 2 * (not unk_as_word), 24]
 
 
 def test_unk_can_be_a_word() -> None:

@@ -1,7 +1,7 @@
 """`make bench`: every figure is a ratio of two things measured in turn in this run.
 
     python -m tests.bench            all of it
-    python -m tests.bench tokenize   one part: start tokenize train ngram
+    python -m tests.bench tokenize   one part: start tokenize train decode ngram
 
 The part `ngram` measures against KenLM where `--lmplz` and `--query` name its commands, and on the
 text that `--corpus` and `--test` name; tests/bench/corpus.py makes one.
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from tests.bench import ngram
+from tests.bench import decoding, ngram
 from tests.bench.measure import PYTHON, ROOT, compare, row, seconds, tool
 
 TEXT_COMMANDS = [
@@ -164,7 +164,7 @@ def train(folder: pathlib.Path) -> None:
     row("start of `seq-train` to its first step / `import torch`", "-", result, "s")
 
 
-PARTS = {"start": start_up, "tokenize": tokenize, "train": train}
+PARTS = {"start": start_up, "tokenize": tokenize, "train": train, "decode": decoding.measure}
 
 
 def main() -> None:

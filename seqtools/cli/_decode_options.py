@@ -408,5 +408,5 @@ _ALIGN = click.option(
 attention_options = collect(Attended, "attended", (_ATTENTION, _LAYERS, _HEADS, _MEAN, _ALIGN))
 """Give a command what is written of the attention, as its argument `attended`."""
 
-encoder_attention_options = collect(Attended, "attended", (_ATTENTION, _LAYERS, _HEADS, _MEAN))
+plain_attention_options = collect(Attended, "attended", (_ATTENTION, _LAYERS, _HEADS, _MEAN))
 """The same where nothing is produced that could be aligned."""

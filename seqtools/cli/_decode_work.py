@@ -52,18 +52,24 @@ def score(windows: Windows, attended: Attended) -> MakeJob:
     return make
 
 
-def predict(top_k: int) -> MakeJob:
+def predict(top_k: int, attended: Attended) -> MakeJob:
     """Give the likeliest next tokens."""
 
     def make(encoder: Encoder) -> Job:
         encoder.require(("lm",), "this kind")
+        writer = Writer(encoder, attended)
 
         def work(engine: Engine, items: Sequence[Item]) -> list[Fields]:
-            from seqtools.decoding.scoring import next_tokens
+            from seqtools.decoding.scoring import attend, next_tokens
 
             prompts = engine.prompts(items)
             found = next_tokens(engine.model, prompts, top_k, banned=encoder.banned)
-            return [{"next": listed(pairs, encoder.vocabulary)} for pairs in found]
+            fields: list[Fields] = [{"next": listed(pairs, encoder.vocabulary)} for pairs in found]
+            if attended:  # while any token is produced: it is not looked at
+                weights = attend(engine.model, prompts, [[0]] * len(items))
+                for added, item, one in zip(fields, items, weights, strict=True):
+                    added |= writer.text(item, one)
+            return fields
 
         return Job(encoder.prompt, work)
 

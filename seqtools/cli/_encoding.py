@@ -140,17 +140,11 @@ class Encoder:
         self.task = model.task
         self.counts: Counter[str] = Counter()  # what is to be warned about
         self.paths = paths
-        self.configs = [one.config for one in (model, *others)]
+        configs = [one.config for one in (model, *others)]
         self._options = model.batching
-        self._reach = least(
-            config.get("max_source")
-            for config in self.configs
-            if config.get("attention") == "location"
-        )
+        self._reach = least(config.get("max_source") for config in configs)
         self.positions = least(
-            config.get("max_positions")
-            for config in self.configs
-            if config.get("position") == "learned"
+            config.get("max_positions") for config in configs if config.get("position") == "learned"
         )
         self._kind = "ids" if self._options.get("ids") else "tokens"
         self._target_prefix, self._target_name = _TARGET[self.task]

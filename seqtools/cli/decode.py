@@ -16,9 +16,9 @@ from seqtools.cli._decode_options import (
     Windows,
     attention_options,
     drawing_options,
-    encoder_attention_options,
     model_option,
     models_option,
+    plain_attention_options,
     ranking_options,
     search_options,
     setup_options,
@@ -126,16 +126,17 @@ def score(streams: Streams, setup: Setup, windows: Windows, attended: Attended) 
 )
 @models_option
 @click.option("--top-k", type=POSITIVE, default=10, show_default=True, help="How many tokens.")
+@plain_attention_options
 @setup_options
 @filter_options
-def predict(streams: Streams, setup: Setup, top_k: int) -> None:
+def predict(streams: Streams, setup: Setup, attended: Attended, top_k: int) -> None:
     """Give the likeliest next tokens of an lm.
 
     Reads the prompt in tokens; adds next.
     """
     from seqtools.cli import _decode_work, _decoding
 
-    _decoding.decode(streams, setup, _decode_work.predict(top_k))
+    _decoding.decode(streams, setup, _decode_work.predict(top_k, attended))
 
 
 @cli.command(
@@ -143,7 +144,7 @@ def predict(streams: Streams, setup: Setup, top_k: int) -> None:
 )
 @models_option
 @click.option("--top-k", type=POSITIVE, default=10, show_default=True, help="How many tokens.")
-@encoder_attention_options
+@plain_attention_options
 @setup_options
 @filter_options
 def fill(streams: Streams, setup: Setup, attended: Attended, top_k: int) -> None:
@@ -166,7 +167,7 @@ def fill(streams: Streams, setup: Setup, attended: Attended, top_k: int) -> None
     show_default=True, help="The mean of the tokens' vectors, that of <cls>, that of the last"
     " token, or all of the tokens.",
 )  # fmt: skip
-@encoder_attention_options
+@plain_attention_options
 @setup_options
 @filter_options
 def encode(streams: Streams, setup: Setup, attended: Attended, pool: str) -> None:

@@ -575,6 +575,16 @@ def test_layers_and_heads_are_chosen(decode: Any, tmp_path: pathlib.Path) -> Non
         decoder("--attention-layers", 3)
 
 
+def test_attention_of_what_may_come_next(decode: Any, tmp_path: pathlib.Path) -> None:
+    options = ("--model", untrained(tmp_path / "lm", "lm"), "--attention")
+    [found] = decode("predict", *options, "--top-k", 1, records=[letters("a b c")])
+    [made] = decode("greedy", *options, "--max-length", 1, records=[letters("a b c")])
+    assert list(found["attention"]) == ["inputs", "decoder"]
+    expected = made["hypotheses"][0]["attention"]
+    assert found["attention"]["inputs"] == expected["inputs"] == ["<s>", "a", "b", "c"]
+    np.testing.assert_allclose(found["attention"]["decoder"], expected["decoder"], atol=1e-6)
+
+
 def test_learned_positions_end(
     decode: Any, tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,7 +26,14 @@ import torch
 from seqtools.decoding.attended import Attended
 from seqtools.decoding.constraints import Constraints, Rules
 from seqtools.decoding.coverage import Coverage
-from seqtools.decoding.extensions import Extensions, add_forced, dealt, extend, in_order
+from seqtools.decoding.extensions import (
+    Extensions,
+    add_forced,
+    dealt,
+    extend,
+    grouped,
+    in_order,
+)
 from seqtools.decoding.hypothesis import Array, Hypothesis, Prompts
 from seqtools.decoding.penalty import PLAIN, Bound, Penalty
 from seqtools.decoding.trail import ENTRY, Trail
@@ -124,30 +131,30 @@ def beam(  # more than seven parameters: each is an option of its own to whoever
         records = np.repeat(active, len(produced) // len(active))
         ranked, excluded = rules.apply(ranked, records, produced)
         found = extend(sums, own, ranked, choice.needed, excluded)
+        banks = None
         if rules.forced.size:
             missing = rules.missing(produced)
-            found = add_forced(found, sums, own, ranked, rules.forced, missing)
-        live, new = choice.choose(found, rules.limits[active], produced)
-        new["score"] = new["sum"] / penalty.divisor(step)
-        if coverage is not None:
-            new["score"] += penalty.coverage * coverage.add(weights, records)[new["row"]]
-        kept[active] = _best(kept[active], new)
+            found, banks = add_forced(found, own, ranked, sums.ravel(), rules.forced, missing)
+        live, new = choice.choose(found, rules.limits[active], produced, banks)
+        covered = None if coverage is None else coverage.add(weights, records)
+        if new.size:
+            new["score"] = new["sum"] / penalty.divisor(step)
+            if covered is not None:
+                new["score"] += penalty.coverage * covered[new["row"]]
+            kept[active] = _best(kept[active], new)
         hope = bound.best(live.sums.max(axis=(1, 2), initial=-np.inf), step, active)
         going = (hope > kept["score"][active, -1]) & (rules.limits[active] > step)
         if not going.any():
             break
         active, live = active[going], live.take(going)
-        sums, rows = live.sums, trail.add(live)
-        produced = np.column_stack([produced[rows], live.tokens.ravel()])
+        sums, rows, tokens = live.sums, trail.add(live), live.tokens.ravel()
+        produced = np.column_stack([produced[rows], tokens])
         if coverage is not None:
             coverage.select(rows)
-        walk.go_on(torch.from_numpy(live.tokens.ravel()).to(walk.device), rows)
+        walk.go_on(torch.from_numpy(tokens).to(walk.device), rows)
     if not (kept["score"][:, 0] > -np.inf).all():
         raise RecordError("the model gives no finite log-probability to any sequence allowed")
-    return [
-        [trail.hypothesis(one, record, attended) for one in entries[entries["score"] > -np.inf]]
-        for record, entries in enumerate(kept)
-    ]
+    return trail.hypotheses(kept, attended)
 
 
 class _Choice:
@@ -163,45 +170,50 @@ class _Choice:
         self._eos = rules.eos
         self._width = width
         self._diversity = diversity
-        self._order = dealt if rules.forced.size else in_order
         # Of one row at most: the end, and so many others; and as many that cost more as earlier
         # groups took them, the end among them, or that stand apart as they are forced.
         groups = diversity.groups
         self.needed = 1 + width * groups + (groups > 1) + rules.forced.size
 
-    def choose(self, found: Extensions, limits: Array, produced: Array) -> tuple[Extensions, Array]:
+    def choose(
+        self, found: Extensions, limits: Array, produced: Array, banks: Array | None
+    ) -> tuple[Extensions, Array]:
         """Choose group by group.
 
         Args:
             found: (records, groups, n).
             limits: (records,) longest lengths.
             produced: (rows, t) ids that the rows hold already.
+            banks: (records, groups, n) where something is forced: how much of it they hold.
 
         Returns:
             What lives on, (records, groups, <= width), and what is done by this step, (records, m)
             entries without a score.
         """
-        records, groups = found.sums.shape[:2]
-        step = produced.shape[1] + 1
-        taken = np.empty((records, 0), dtype=np.int64)
+        groups, step = found.sums.shape[1], produced.shape[1] + 1
+        taken = np.empty((len(limits), 0), dtype=np.int64)
         lives, dones = [], []
         for group in range(groups):
             part = found.of(group)
             keys = part.sums
-            if taken.size and self._diversity.strength:
+            if group and self._diversity.strength:
                 times = (part.tokens[:, :, None] == taken[:, None, :]).sum(axis=2)
                 keys = keys - self._diversity.strength * times
-            part = self._order(part, keys, 2 * self._width)
+            if banks is None:
+                part = in_order(part, keys, 2 * self._width)
+            else:
+                part = dealt(part, keys, 2 * self._width, banks[:, group])
             live, done = self._split(part, step, limits)
             lives.append(live)
             dones.append(done)
+            if groups == 1:
+                return grouped([live]), done
             going = np.where(np.isfinite(live.sums), live.tokens, -1)
             ended = np.where(done["finished"], done["token"], -1)
             taken = np.concatenate([taken, going, ended], axis=1)
-        new = dones[0] if groups == 1 else np.concatenate(dones, axis=1)
-        if groups > 1:
-            _drop_twins(new, produced)
-        return Extensions(*(np.stack(column, axis=1) for column in zip(*lives, strict=True))), new
+        new = np.concatenate(dones, axis=1)
+        _drop_twins(new, produced)
+        return grouped(lives), new
 
     def _split(self, found: Extensions, step: int, limits: Array) -> tuple[Extensions, Array]:
         """What lives on, (records, <= width), and what is done, of extensions (records, n)."""
@@ -209,13 +221,20 @@ class _Choice:
         possible = np.isfinite(found.sums)
         ends = (found.tokens == self._eos) & possible
         others = possible & ~ends
+        before = others.cumsum(axis=1)
+        finished = ends.copy()
+        finished[:, width:] = False
+        over = limits <= step
+        done = finished
+        if over.any():
+            done = finished | (others & (before <= width) & over[:, None])
         places = np.argsort(~others, axis=1, kind="stable")[:, :width]
         live = found.at(places)
-        live.sums[~np.take_along_axis(others, places, axis=1)] = -np.inf
-        finished = ends & (np.arange(ends.shape[1]) < width)
-        cut = others & (others.cumsum(axis=1) <= width) & (limits[:, None] <= step)
-        new = np.empty(ends.shape, dtype=ENTRY)
-        new["sum"] = np.where(finished | cut, found.sums, -np.inf)
+        live.sums[np.arange(places.shape[1]) >= before[:, -1:]] = -np.inf
+        if not done.any():
+            return live, np.empty((len(limits), 0), dtype=ENTRY)
+        new = np.empty(done.shape, dtype=ENTRY)
+        new["sum"] = np.where(done, found.sums, -np.inf)
         new["step"], new["row"], new["token"] = step, found.rows, found.tokens
         new["logprob"], new["finished"] = found.logprobs, finished
         return live, new

@@ -42,22 +42,38 @@ class Trail:
         self.logprobs.append(live.logprobs.ravel())
         return self.parents[-1]
 
-    def hypothesis(self, entry: Array, record: int, attended: Attended | None) -> Hypothesis:
-        """Walk back from an entry of a record to the first step."""
-        row = int(entry["row"])
-        tokens, values, rows = [int(entry["token"])], [entry["logprob"]], [row]
-        for index in range(int(entry["step"]) - 1, 0, -1):
-            tokens.append(int(self.tokens[index][row]))
-            values.append(self.logprobs[index][row])
-            row = int(self.parents[index][row])
-            rows.append(row)
-        token_logprobs = np.array(values[::-1], dtype=np.float32)
-        finished = bool(entry["finished"])
-        return Hypothesis(
-            ids=tokens[:0:-1] if finished else tokens[::-1],
-            token_logprobs=token_logprobs,
-            logprob=add_up(token_logprobs),
-            score=float(entry["score"]),
-            finished=finished,
-            attention=None if attended is None else attended.of(record, rows[::-1]),
-        )
+    def hypotheses(self, kept: Array, attended: Attended | None) -> list[list[Hypothesis]]:
+        """Walk back from entries (B, n) to the first step, all at once; none for empty places."""
+        records, places = np.nonzero(kept["score"] > -np.inf)
+        entries = kept[records, places]
+        longest = int(entries["step"].max())
+        rows, tokens = np.zeros((2, len(entries), longest), dtype=np.int64)
+        logprobs = np.zeros((len(entries), longest), dtype=np.float32)
+        for step in range(longest, 0, -1):
+            last = np.flatnonzero(entries["step"] == step)
+            for table, name in ((rows, "row"), (tokens, "token"), (logprobs, "logprob")):
+                table[last, step - 1] = entries[name][last]
+            if step > 1:
+                inside = np.flatnonzero(entries["step"] >= step)
+                came = rows[inside, step - 1]
+                rows[inside, step - 2] = self.parents[step - 1][came]
+                tokens[inside, step - 2] = self.tokens[step - 1][came]
+                logprobs[inside, step - 2] = self.logprobs[step - 1][came]
+        found: list[list[Hypothesis]] = [[] for _ in kept]
+        for index, record in enumerate(records.tolist()):
+            length = int(entries["step"][index])
+            values = logprobs[index, :length]
+            finished = bool(entries["finished"][index])
+            found[record].append(
+                Hypothesis(
+                    ids=tokens[index, : length - finished].tolist(),
+                    token_logprobs=values,
+                    logprob=add_up(values),
+                    score=float(entries["score"][index]),
+                    finished=finished,
+                    attention=None
+                    if attended is None
+                    else attended.of(record, rows[index, :length].tolist()),
+                )
+            )
+        return found

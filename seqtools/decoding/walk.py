@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -90,8 +91,9 @@ class Walk:
 
     def go_on(self, tokens: Tensor, rows: Array | None = None) -> None:
         """Go on with `tokens` (M,) after the given rows (M,), or after all of them in order."""
+        before = len(self._last[0])
         self._last = [tokens] * len(self._steppers)
-        if rows is not None:
+        if rows is not None and not np.array_equal(rows, np.arange(before)):
             self._select(torch.from_numpy(rows).to(self.device))
 
     def _select(self, rows: Tensor) -> None:

@@ -1,6 +1,5 @@
 import math
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,7 +7,6 @@ from hypothesis import strategies as st
 
 from seqtools.decoding.beam import beam
 from seqtools.decoding.constraints import Constraints
-from seqtools.decoding.extensions import top
 from seqtools.decoding.hypothesis import Prompts
 from seqtools.decoding.penalty import Penalty
 from seqtools.errors import RecordError
@@ -236,32 +234,6 @@ def test_fewer_hypotheses_where_the_space_is_smaller():
     found = search(toy2(), length=1, width=9, nbest=9)
     assert [h.ids for h in found if not h.finished] == [[A], [B], [1]]
     assert [h.ids for h in found if h.finished] == [[]]
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    rows=st.lists(
-        st.lists(st.sampled_from([-3.0, -2.0, -1.0, -math.inf]), min_size=6, max_size=6),
-        min_size=1,
-        max_size=5,
-    ).filter(lambda rows: all(max(row) > -math.inf for row in rows)),
-    count=st.integers(1, 8),
-)
-def test_top_takes_the_lowest_ids_of_equals(rows, count):
-    values, ids = top(torch.tensor(rows), count)
-    for row, found, places in zip(rows, values.tolist(), ids.tolist(), strict=True):
-        order = sorted(range(6), key=lambda place: (-row[place], place))[:count]
-        assert found == [row[place] for place in order]
-        finite = [place for place in order if row[place] > -math.inf]
-        assert places[: len(finite)] == finite
-
-
-def test_top_leaves_the_model_as_it_is():
-    table = torch.zeros(2, 5)
-    top(table, 2)
-    assert np.array_equal(table, torch.zeros(2, 5))
-    assert top(table, 2)[1].tolist() == [[0, 1], [0, 1]]
-    assert top(torch.zeros(1, 1), 3)[1].tolist() == [[0]]
 
 
 def test_ids_are_found_in_the_order_of_equals():

@@ -1,8 +1,11 @@
 """Attention collected by each search, kind by kind, against what the toy says it attended to."""
 
+import doctest
+
 import numpy as np
 import pytest
 
+from seqtools.decoding import attended
 from seqtools.decoding.beam import Diversity, beam
 from seqtools.decoding.constraints import Constraints
 from seqtools.decoding.greedy import greedy
@@ -16,6 +19,10 @@ from tests.unit.decoding.toy import BOS, EOS, NEVER, UNK, A, Attentive, B, toy2
 PREFIXES = [[BOS], [BOS, A, B, UNK], [BOS, A]]
 SOURCES = [[7, 1], [5], [9, 8, 6]]
 RULES = Constraints(EOS, [6, 4, 5], NEVER)
+
+
+def test_docstring_examples():
+    assert doctest.testmod(attended).failed == 0
 
 
 def searches(model, prompts):

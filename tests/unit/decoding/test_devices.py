@@ -3,12 +3,15 @@
 import pytest
 import torch
 
-from seqtools.decoding.beam import beam
+from seqtools.decoding.beam import Diversity, beam
 from seqtools.decoding.constraints import Constraints
+from seqtools.decoding.ensemble import Ensemble
 from seqtools.decoding.greedy import greedy
 from seqtools.decoding.hypothesis import Hypothesis, Prompts
+from seqtools.decoding.penalty import Penalty
 from seqtools.decoding.sampling import Sampler, sample, source
 from seqtools.decoding.scoring import attend, next_tokens, score
+from seqtools.decoding.walk import Beside
 from seqtools.models.recurrent_seq2seq import RecurrentSeq2Seq, RecurrentSeq2SeqConfig
 
 BOS, EOS, VOCABULARY = 2, 3, 9
@@ -73,3 +76,40 @@ def test_forced_decoding_gives_the_numbers_of_the_search(device):
     for one, scored, weights in zip(found, scores, attention, strict=True):
         assert scored.logprob == pytest.approx(one.logprob, abs=1e-4)
         torch.testing.assert_close(weights, one.attention, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_every_rule_and_shape_of_a_beam(device):
+    rules = Constraints(
+        EOS, [8, 7, 9], banned=[0, BOS], min_length=4, no_repeat_ngram=2, repetition_penalty=1.3,
+        prefixes=[[5], [], [6, 6]], forced=[7, 4],
+    )  # fmt: skip
+
+    def found(where):
+        models = [model(name).to(where) for name in ("gru", "lstm", "rnn")]
+        prompts = Prompts.from_ids(PREFIXES, SOURCES, device=where)
+        beside = Beside(Blind(models[2], prompts), 0.3)
+        both = Ensemble(models[:2])
+        streams = [source(1, str(row), 0) for row in range(3)]
+        alone = greedy(both, prompts, rules, beside=beside, attention=True)
+        drawn = sample(both, prompts, rules, Sampler(min_p=0.1), streams, attention=True)
+        wide = beam(
+            both, prompts, rules, width=4, nbest=2, penalty=Penalty(0.6, "gnmt", 0.2),
+            diversity=Diversity(2, 0.5), beside=beside, attention=True,
+        )  # fmt: skip
+        return [*alone, *(one for several in (*drawn, *wide) for one in several)]
+
+    close(found(device), found("cpu"))
+
+
+class Blind:
+    """A model with a source, as one that is started without."""
+
+    def __init__(self, model, prompts):
+        self._source = prompts.source, prompts.source_lengths
+        self.vocabulary_size = model.vocabulary_size
+        self.step, self.select, self._start = model.step, model.select, model.start
+
+    def start(self, source, source_lengths, prefix, prefix_lengths, *, attention=False):
+        assert source is None
+        return self._start(*self._source, prefix, prefix_lengths)

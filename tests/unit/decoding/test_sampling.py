@@ -63,6 +63,13 @@ def test_docstring_examples():
         # temperature first: .955414 alone has the mass; then the top k, of whose mass top p speaks
         ({"temperature": 0.5, "top_p": 0.9}, [1, 0, 0, 0]),
         ({"top_k": 2, "top_p": 0.85}, [1, 0, 0, 0]),
+        ({"min_p": 0.15}, [0.857143, 0.142857, 0, 0]),  # .1125 and more
+        ({"min_p": 0.2}, [1, 0, 0, 0]),
+        ({"min_p": 1.0}, [1, 0, 0, 0]),
+        ({"min_p": 0.01}, [0.75, 0.125, 0.1, 0.025]),
+        # temperature first: .511255 .208719 .186684 .093342, of which .2045 and more
+        ({"temperature": 2.0, "min_p": 0.4}, [0.710102, 0.289898, 0, 0]),
+        ({"top_k": 3, "min_p": 0.02}, [0.769231, 0.128205, 0.102564, 0]),
     ],
 )
 def test_first_step_of_the_toy(options, expected):
@@ -221,7 +228,7 @@ def test_no_probability_at_all_is_an_error_and_no_random_token(value, temperatur
 @pytest.mark.parametrize(
     ("name", "value"),
     [("temperature", value) for value in (-1, math.nan, math.inf)]
-    + [("top_p", value) for value in (-0.1, 1.5, math.nan)]
+    + [(name, value) for name in ("top_p", "min_p") for value in (-0.1, 1.5, math.nan)]
     + [("top_k", 0)],
 )
 def test_nonsense_is_refused(name, value):

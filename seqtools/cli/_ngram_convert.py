@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import click
 
 from seqtools.cli._io import Session
 from seqtools.cli._ngram_options import tell_of_compiling
 from seqtools.cli._options import Streams, example, stream_options
+from seqtools.errors import SeqtoolsError
 from seqtools.streams.files import STDIN
+
+if TYPE_CHECKING:
+    from seqtools.ngram.model import Model
 
 _ENDINGS = {"arpa": ".arpa", "binary": ".safetensors", "jsonl": ".jsonl"}
 _COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
@@ -49,7 +54,7 @@ def convert(streams: Streams, model: str | None, to: str | None) -> None:
     with Session(dataclasses.replace(streams, files=(path,))) as session:
         found = load(path)
         if form == "arpa":
-            arpa.check(found)
+            _check_arpa(found, path)
             arpa.write(found.words, found.levels, session.output.write)
         elif form == "binary":
             save(found, session.output.write)
@@ -65,6 +70,20 @@ def _one_model(files: tuple[str, ...], model: str | None) -> str:
     if len(given) != 1 or (model is not None and files != (STDIN,)):
         raise click.UsageError("One model at a time: FILE, or --model FILE.")
     return given[0]
+
+
+def _check_arpa(model: Model, path: str) -> None:
+    """See that ARPA can hold the model of that file.
+
+    Raises:
+        SeqtoolsError: it cannot.
+    """
+    from seqtools.ngram import arpa
+
+    try:
+        arpa.check(model)
+    except SeqtoolsError as error:
+        raise type(error)(f"{path}: {error}") from None
 
 
 def _form(output: str | None) -> str:

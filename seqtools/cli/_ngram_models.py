@@ -141,12 +141,15 @@ def check(streams: Streams, model: str, contexts: int, tolerance: float, seed: i
 
 def _report(model: Model, found: Check, context: list[str]) -> dict[str, Any]:
     """The record that is written."""
+    from seqtools.ngram.arpa import count_ngrams
+
+    sizes = count_ngrams(model.levels)
     known = {name: model.metadata.get(name) for name in _ORIGIN}
     rounded = float(f"{found.deviation:.2g}")  # the rest is rounding error of the machine
     return {
         "order": model.order,
-        "words": len(model.words),
-        "ngrams": [len(level) for level in model.levels],
+        "words": sizes[0],
+        "ngrams": sizes,
         **{name: value for name, value in known.items() if value is not None},
         "contexts": found.contexts,
         "deviation": rounded if math.isfinite(rounded) else "inf",

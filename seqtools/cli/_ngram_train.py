@@ -344,16 +344,18 @@ def _check_corpus(corpus: Corpus, settings: Settings, store: Any) -> None:
 
 def _report(session: Session, corpus: Corpus, done: Estimate) -> None:
     """What was estimated, on stderr."""
+    from seqtools.ngram.arpa import count_ngrams
+
+    sizes = count_ngrams(done.model.levels)
     session.summary(
-        f"{corpus.records} records, {corpus.events - corpus.records} tokens,"
-        f" {len(corpus.words)} words"
+        f"{corpus.records} records, {corpus.events - corpus.records} tokens, {sizes[0]} words"
     )
     for order in done.fallbacks:
         _run.warn(f"order {order}: discounts cannot be estimated, so they are those given")
-    for order, level in enumerate(done.model.levels, 1):
+    for order, size in enumerate(sizes, 1):
         discounts = ", ".join(f"{value:.6g}" for value in done.discounts[order - 1])
         shown = f", discounts {discounts}" if done.model.metadata["discounts"] else ""
-        session.summary(f"order {order}: {len(level.log10probs)} n-grams{shown}")
+        session.summary(f"order {order}: {size} n-grams{shown}")
 
 
 def _write(session: Session, done: Estimate, *, arpa: bool) -> None:

@@ -89,10 +89,11 @@ def write(words: Words, levels: Sequence[Level], put: Callable[[Any], object]) -
             `<unk>` beside the model's own.
     """
     _check_words(words)
-    first = 0 if has_unk(levels) else 1  # of the unigrams
+    sizes = count_ngrams(levels)
+    first = len(words) - sizes[0]  # of the unigrams
     put(b"\\data\\\n")
-    for order, level in enumerate(levels, 1):
-        put(b"ngram %d=%d\n" % (order, len(level) - (first if order == 1 else 0)))
+    for order, size in enumerate(sizes, 1):
+        put(b"ngram %d=%d\n" % (order, size))
     put(b"\n")
     for index in range(len(levels)):
         put(b"\\%d-grams:\n" % (index + 1))
@@ -100,6 +101,13 @@ def write(words: Words, levels: Sequence[Level], put: Callable[[Any], object]) -
             put(piece)
         put(b"\n")
     put(b"\\end\\\n")
+
+
+def count_ngrams(levels: Sequence[Level]) -> list[int]:
+    """How many n-grams of each order a model has; `<unk>` counts where it `has_unk`."""
+    sizes = [len(level) for level in levels]
+    sizes[0] -= not has_unk(levels)
+    return sizes
 
 
 def has_unk(levels: Sequence[Level]) -> bool:

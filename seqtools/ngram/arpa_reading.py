@@ -34,6 +34,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 _BLOCK = 1 << 22  # bytes
 _FIRST_ROWS = 1 << 20  # room for so many n-grams is made before there are any
 _MOST_ROWS = 0xFFFFFFFE
+_LISTED = b'{"ngram":'  # as `listing` begins its lines
 _COUNT = re.compile(rb"ngram\s+(\d{1,12})\s*=\s*(\d{1,12})")
 
 
@@ -160,6 +161,11 @@ class Reader:
     def _read_head(self) -> list[int]:
         """How many n-grams of each order the file says it has."""
         lines = self.lines
+        if (lines.next_full() or b"").startswith(_LISTED):
+            raise FormatError(
+                f"{lines.source}: n-grams as JSONL, which are not read back"
+                " (.arpa and .safetensors are)"
+            )
         while (line := lines.peek()) != b"\\data\\":
             if line is None:
                 raise FormatError(f"{lines.source}: not an ARPA file: it has no line \\data\\")

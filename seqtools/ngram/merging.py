@@ -74,9 +74,11 @@ def read_count(record: Record) -> tuple[list[str], int]:
     if not tokens:
         raise RecordError('"ngram" must be a list of strings, got an empty one')
     count = get(record, "count")
-    if type(count) is not int or count < 0:
-        shown = count if type(count) in (int, float) else name_of(count)
+    if type(count) is not int:
+        shown = count if type(count) is float else name_of(count)
         raise RecordError(f'"count" must be a whole number, got {shown}')
+    if count < 0:
+        raise RecordError(f'"count" must be at least 0, got {count}')
     if count >= _MOST:
         raise RecordError(f'"count" must be below {_MOST}, got {count}')
     return tokens, count

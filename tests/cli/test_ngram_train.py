@@ -190,6 +190,18 @@ def test_the_methods_of_the_help_are_those_of_the_library() -> None:
     assert _ngram_train.METHODS == smoothing.METHODS
 
 
+def test_all_say_how_many_unigrams_there_are(tmp_path: pathlib.Path) -> None:
+    """Without <unk>: two words, <s> and </s>."""
+    for name in ("m.arpa", "m.safetensors"):
+        options = ["--order", "1", "--smoothing", "mle", "--no-unk", "--text", "-o", name]
+        done = run("seq-ngram", "train", *options, stdin=b"a b\n", cwd=tmp_path)
+        assert "seq-ngram: 1 records, 2 tokens, 4 words\n" in done.stderr
+        assert "seq-ngram: order 1: 4 n-grams\n" in done.stderr
+        [found] = run("seq-ngram", "check", "--model", name, "--quiet", cwd=tmp_path).lines
+        assert (json.loads(found)["words"], json.loads(found)["ngrams"]) == (4, [4])
+    assert b"ngram 1=4\n" in tmp_path.joinpath("m.arpa").read_bytes()
+
+
 def test_a_cache_that_cannot_be_written_is_no_error(corpus: pathlib.Path) -> None:
     """And what is compiled anew is told."""
     folder = corpus / "cache"

@@ -110,7 +110,7 @@ def test_bad_lines_are_named(tmp_path, monkeypatch, lines, line, reason):
         ({"ngram": "a", "count": 1}, "list of strings, got string"),
         ({"ngram": [], "count": 1}, "got an empty one"),
         ({"ngram": ["a"]}, '"count" is missing'),
-        ({"ngram": ["a"], "count": -1}, "got -1"),
+        ({"ngram": ["a"], "count": -1}, "must be at least 0, got -1"),
         ({"ngram": ["a"], "count": True}, "got boolean"),
         ({"ngram": ["a"], "count": 10**15}, "must be below"),
     ],

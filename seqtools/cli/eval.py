@@ -134,7 +134,7 @@ def accuracy(
 def perplexity(streams: Streams) -> None:
     """Perplexity, nats and bits per token of scored records.
 
-    Reads `logprob` (natural, or "-inf") and `n_tokens`, as seq-decode score writes them.
+    Reads `logprob` (natural, or "-inf") and `n_tokens`, as seq-decode score and seq-ngram score do.
     """
     from seqtools.evaluation.perplexity import Perplexity, read_logprob
 

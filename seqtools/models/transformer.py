@@ -184,21 +184,20 @@ class TokenDecoder(nn.Module):
     def start(self, prefix: Tensor, prefix_lengths: Tensor, state: DecoderState) -> DecoderState:
         """Take in all but the last prefix token of each row; `state` holds the source alone."""
         bias = None if state.mask is None else padding_bias(state.mask)
+        fed = prefix_lengths - 1
+        shortest, longest = (int(number) for number in fed.aminmax())
         _, known, attended = self.stack(
-            self.embedded(prefix[:, :-1]),
+            self.embedded(prefix[:, :longest]),
             None,
             state.sources or None,
             bias,
             weights=state.attention,
         )
-        fed = prefix_lengths - 1
-        first = int(fed[0])
-        even = bool((fed == first).all())
         own = {} if attended.own is None else {"decoder": attended.own}
         return replace(
             state,
             caches=tuple(Cache.of(memory.keys, memory.values) for memory in known),
-            lengths=first if even else fed,
+            lengths=longest if shortest == longest else fed,
             first=state.first | own,
         )
 

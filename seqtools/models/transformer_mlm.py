@@ -96,9 +96,8 @@ class TransformerMlm(nn.Module):
 
     def encode(self, batch: TensorBatch, *, attention: bool = False) -> tuple[Tensor, Attention]:
         """See `Encodes`."""
-        embedded = self.embedded(batch.inputs)
-        if batch.segments is not None:
-            embedded = embedded + self.segments(batch.segments)
+        segments = torch.zeros_like(batch.inputs) if batch.segments is None else batch.segments
+        embedded = self.embedded(batch.inputs) + self.segments(segments)
         bias = padding_bias(length_mask(batch.lengths, batch.inputs.shape[1]))
         states, _, attended = self.encoder(embedded, bias, weights=attention)
         return states, {} if attended.own is None else {"encoder": attended.own}
@@ -113,5 +112,6 @@ class TransformerMlm(nn.Module):
     def _transformed(self, states: Tensor, places: Tensor) -> Tensor:
         """What the output layer reads, (N, E), of `states` (B, T, E) at flat positions (N,)."""
         hidden = states.reshape(-1, states.shape[-1]).index_select(0, places)
-        result: Tensor = self.norm(F.gelu(self.transform(hidden)))
+        wide = self.transform.weight.dtype  # also under autocast: norms are exact, as in the layers
+        result: Tensor = self.norm(F.gelu(self.transform(hidden)).to(wide))
         return result

@@ -20,14 +20,14 @@ _ROOM = 16  # columns to spare in tensors that grow by themselves
 class Cache:
     """Of one layer: `keys` and `values` (B, H, capacity, D), of which `columns` are in use.
 
-    Appending writes behind the columns in use where nobody has done so yet, so what was a cache
-    before stays as it was; where somebody has, it copies. So a cache is a value, and a search that
-    only goes ahead copies nothing.
+    Appending writes where nobody has done so yet, behind the inputs of each row, so these stay as
+    they were; where somebody has, it copies. So a cache is a value, and a search that only goes
+    ahead copies nothing. What stands in a column that a row has not come to means nothing.
 
     Attributes:
         keys: keys, rotated where the position method does that.
         values: values.
-        columns: how many columns are in use by the longest row.
+        columns: how many columns are in use, at least as many as the longest row has inputs.
         taken: how many columns of these tensors have been written, shared by all upon them.
     """
 
@@ -51,30 +51,28 @@ class Cache:
         return Cache(grown[0], grown[1], self.columns, [self.columns])
 
     def append(self, keys: Tensor, values: Tensor, places: Tensor | None) -> Cache:
-        """Add one input a row, (B, H, 1, D).
+        """Add one input a row, (B, H, 1, D); this makes one more column, whatever the places.
 
         Args:
             keys: its keys.
             values: its values.
-            places: the column of each row, (B,); None puts them behind the columns in use.
+            places: the column of each row, (B,), none behind the columns in use by more than that
+                one; None puts them all there.
         """
         keys, values, column = keys.detach(), values.detach(), self.columns
-        needed = column + 1 if places is None else max(column, int(places.max()) + 1)
         old_keys, old_values, taken = self.keys, self.values, self.taken
-        if needed > old_keys.shape[2] or taken[0] != column or places is not None:
+        if column == old_keys.shape[2] or taken[0] != column:
             old_keys, old_values = (_grown(part, column, None) for part in (old_keys, old_values))
             taken = [column]
-        if places is None:
-            old_keys[:, :, column : column + 1] = keys
-            old_values[:, :, column : column + 1] = values
-        else:
-            rows = torch.arange(len(keys), device=keys.device)
-            for part in (old_keys, old_values):  # shorter rows have nothing there yet: no NaN
-                part[:, :, column:needed] = 0
-            old_keys[rows, :, places] = keys[:, :, 0]
-            old_values[rows, :, places] = values[:, :, 0]
-        taken[0] = needed
-        return Cache(old_keys, old_values, needed, taken)
+        rows = torch.arange(len(keys), device=keys.device)
+        for part, new in ((old_keys, keys), (old_values, values)):
+            if places is None:
+                part[:, :, column] = new[:, :, 0]
+            else:
+                part[:, :, column] = 0  # shorter rows have nothing there yet: no NaN
+                part[rows, :, places] = new[:, :, 0]
+        taken[0] = column + 1
+        return Cache(old_keys, old_values, column + 1, taken)
 
     @property
     def used(self) -> tuple[Tensor, Tensor]:

@@ -80,7 +80,7 @@ class MultiHeadAttention(nn.Module):
             memory: what is attended to.
             bias: added to the scores, broadcastable to (B, H, T, S): minus infinity where nothing
                 may be attended to, and what the position method adds (its `bias`).
-            weights: give them, (B, H, T, S), without dropout's effect only outside training.
+            weights: give them, (B, H, T, S) float32 or wider, as they are before dropout.
 
         Returns:
             (B, T, E), and the weights or None.
@@ -125,8 +125,9 @@ class MultiHeadAttention(nn.Module):
         scores = self._scores(query, places, memory, bias)
         wide = torch.promote_types(scores.dtype, torch.float32)
         found = torch.softmax(scores, -1, dtype=wide)
-        dropped = self.dropout(found).to(values.dtype)
-        context = torch.bmm(dropped.flatten(0, 1), values.flatten(0, 1)).view(query.shape)
+        dropped = self.dropout(found)
+        shares = dropped.to(values.dtype).flatten(0, 1)
+        context = torch.bmm(shares, values.flatten(0, 1)).view(query.shape)
         added = self.positions.values(dropped, places, memory.places)
         if added is not None:
             context = context + added

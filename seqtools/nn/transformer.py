@@ -25,6 +25,7 @@ from seqtools.nn.positions import AttentionPositions
 
 ACTIVATIONS = ("relu", "gelu", "swiglu", "geglu")
 NORMS = ("pre", "post")
+_EPSILON = 1e-6  # of RMSNorm: added to the mean square
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ class Shape:
 
     def make_norm(self) -> nn.Module:
         """Make one norm over E."""
-        return nn.RMSNorm(self.hidden) if self.rms_norm else nn.LayerNorm(self.hidden)
+        # torch's own epsilon of RMSNorm is that of the input's type, 0.008 in bfloat16.
+        return nn.RMSNorm(self.hidden, _EPSILON) if self.rms_norm else nn.LayerNorm(self.hidden)
 
 
 class FeedForward(nn.Module):
@@ -256,19 +258,16 @@ class TransformerStack(nn.Module):
     ) -> tuple[Tensor, list[Cache], Attended]:
         """Feed one input a row, (B, E), behind the `lengths` fed before: one number, or (B,).
 
-        Gives (B, E), the caches with it, and the weights, of T = 1 and as many columns as the
-        longest row has inputs, 0 past a row's own.
+        One number must be that of the columns in the caches. Gives (B, E), the caches with it, and
+        the weights, of T = 1 and one column more than there were, 0 past a row's own.
         """
         device = inputs.device
-        longest = caches[0].columns
-        columns = torch.arange(longest + 1, device=device)
+        columns = torch.arange(caches[0].columns + 1, device=device)
         bias = None
         if isinstance(lengths, int):
-            places = columns[lengths : lengths + 1]
-            columns = columns[: lengths + 1]
+            places = columns[lengths:]
         else:
             places = lengths[:, None]
-            columns = columns[: max(longest, int(lengths.max()) + 1)]
             bias = torch.zeros(len(inputs), len(columns), device=device)
             bias = bias.masked_fill_(columns > places, -torch.inf)[:, None, None]
         outputs, known, found = inputs[:, None], [], []

@@ -56,15 +56,36 @@ def test_selected_rows_go_on_by_themselves():
     torch.testing.assert_close(_values(cache), torch.tensor([[1.0, 2.0], [1.1, 2.1]]))
 
 
+def _uneven():
+    """Rows of 1 and 3 inputs, and what a prefix left behind the first row's."""
+    keys = torch.tensor([[1.0, 8.0, 9.0], [1.0, 2.0, 3.0]])[:, None, :, None].expand(2, 1, 3, 3)
+    return Cache.of(keys, -keys)
+
+
 def test_rows_of_different_lengths_are_written_where_they_end():
-    cache = Cache.of(torch.full((2, 1, 3, 3), 7.0), torch.full((2, 1, 3, 3), -7.0))
-    grown = _append(cache, 1, torch.tensor([1, 3]))
-    assert _values(grown).tolist()[0][:2] == [7, 1]
-    torch.testing.assert_close(_values(grown)[1], torch.tensor([7.0, 7.0, 7.0, 1.1]))
-    assert torch.isfinite(_values(grown)).all()  # what no row has is no NaN
-    assert _values(cache).tolist() == [[7.0] * 3] * 2
+    grown = _append(_uneven(), 5, torch.tensor([1, 3]))
+    again = _append(grown, 6, torch.tensor([2, 4]))
+    first, second = _values(again)
+    assert first[:3].tolist() == [1, 5, 6]
+    torch.testing.assert_close(second, torch.tensor([1.0, 2.0, 3.0, 5.1, 6.1]))
+    assert torch.isfinite(first).all()  # what no row has is no NaN
 
 
-def test_fewer_columns_than_there_are_do_not_shorten_it():
-    cache = Cache.of(torch.full((2, 1, 4, 3), 7.0), torch.full((2, 1, 4, 3), -7.0))
-    assert _append(cache, 1, torch.tensor([0, 2])).columns == 4
+def test_caches_of_rows_of_different_lengths_keep_their_inputs():
+    first = _uneven()
+    left = _append(first, 5, torch.tensor([1, 3]))
+    right = _append(first, 6, torch.tensor([1, 3]))
+    again = _append(left, 7, torch.tensor([2, 4]))
+    for cache, row in ((first, [1]), (left, [1, 5]), (right, [1, 6]), (again, [1, 5, 7])):
+        assert _values(cache)[0, : len(row)].tolist() == row
+    for cache, row in ((first, [1, 2, 3]), (left, [1, 2, 3, 5.1]), (right, [1, 2, 3, 6.1])):
+        torch.testing.assert_close(_values(cache)[1, : len(row)], torch.tensor(row).float())
+    assert left.keys.data_ptr() == first.keys.data_ptr()  # the first to go ahead copies nothing
+    assert right.keys.data_ptr() != first.keys.data_ptr()
+
+
+def test_rows_all_shorter_than_the_columns_are_written_where_they_end():
+    short = _uneven().select(torch.tensor([0, 0]))
+    grown = _append(short, 5, torch.tensor([1, 1]))
+    torch.testing.assert_close(_values(grown)[:, :2], torch.tensor([[1.0, 5.0], [1.0, 5.1]]))
+    assert torch.isfinite(_values(grown)).all()

@@ -294,6 +294,9 @@ class RecurrentSeq2Seq(nn.Module):
             readout, state, _ = self._step(columns[-1], start.memory, state)
             own = self.output.best(readout)
             columns.append(torch.where(forced[:, step], inputs[:, step], own))
+        # What autocast made of the weights here has no gradient, and older versions of torch would
+        # use it again.
+        torch.clear_autocast_cache()
         return torch.stack(columns, 1)
 
 

@@ -239,6 +239,20 @@ def test_without_teacher_forcing_the_model_reads_its_own_tokens(options):
     torch.testing.assert_close(forced, -model.token_logprobs(batch).sum())
 
 
+@pytest.mark.parametrize("options", WIRED, ids=str)
+def test_tokens_of_its_own_take_no_gradient_away_in_bfloat16(options):
+    model, batch = _model(teacher_forcing=0.0, **options).train(), _batch(LONG, SHORT)
+    found = []
+    for narrow in (False, True):
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
+            total, _ = model.loss(batch)[0].terms["nll"]
+        total.backward()
+        found.append([parameter.grad for parameter in model.parameters()])
+    for exact, near in zip(*found, strict=True):
+        assert (near - exact).norm() <= 0.1 * exact.norm() + 1e-3
+
+
 def test_dropout_changes_training_alone():
     model, batch = _model(dropout=0.5), _batch(LONG, SHORT)
     assert torch.equal(model.token_logprobs(batch), model.token_logprobs(batch))

@@ -19,8 +19,9 @@ IGNORED = -100  # the target of a position that does not count
 State: TypeAlias = Any  # a tensor, or a tuple or dataclass of tensors; opaque outside the model
 Attention: TypeAlias = dict[str, Tensor]
 """Weights by what is attended to: "cross" the source, "encoder" the source from the source,
-"decoder" the inputs fed so far. The last axis sums to 1 (0 where it has no real position); kinds
-that a model does not have are absent."""
+"decoder" the inputs fed so far. The last axis sums to 1, or to less for an attention that weighs
+positions by more than a softmax (`local`, where a window's centre is predicted). It means nothing
+where a source has no token, and kinds that a model does not have are absent."""
 
 
 @dataclass
@@ -30,8 +31,9 @@ class TensorBatch:
     `inputs` (B, T) are fed, `targets` (B, T) are predicted (-100 where nothing is), `lengths` (B,)
     counts the real inputs of each row. `source` (B, S) and `source_lengths` (B,) belong to
     sequence-to-sequence tasks. `carry` says that row i continues row i of the batch before. For
-    mlm, `segments` (B, T) is 1 in the second text of a pair and 0 elsewhere, and `next_sentence`
-    (B,) is 1 where that text follows the first one in its source, 0 where it does not.
+    mlm, `segments` (B, T) is 1 in the second text of a pair and 0 elsewhere (None: 0 everywhere),
+    and `next_sentence` (B,) is 1 where that text follows the first one in its source, 0 where it
+    does not.
     """
 
     inputs: Tensor
@@ -108,7 +110,8 @@ class Stepper(Protocol):
     def attended(self, state: State) -> Attention:
         """Give what `start` attended to, from the state it gave, and only from that.
 
-        "encoder" (B, L, H, S, S), and "decoder" (B, L, H, P - 1, P - 1); `{}` where there is none.
+        "encoder" (B, L, H, S, S), and "decoder" (B, L, H, F, F), F being the longest prefix less
+        one; `{}` where there is none.
         """
         ...
 
@@ -131,7 +134,8 @@ class Encodes(Protocol):
     def encode(self, batch: TensorBatch, *, attention: bool = False) -> tuple[Tensor, Attention]:
         """Give the states (B, T, E) of the top layer, without meaning past a row's length.
 
-        With `attention`, "encoder" (B, L, H, T, T), else `{}`; `batch.targets` is not looked at.
+        With `attention`, (B, L, H, T, T) under "encoder", or under "decoder" from a model that
+        reads from left to right, else `{}`; `batch.targets` is not looked at.
         """
         ...
 

@@ -21,14 +21,12 @@ BUCKETS, FARTHEST_BUCKET = 32, 128  # Raffel et al. 2020, section 2.1
 class InputPositions(nn.Module):
     """What is added to the embeddings of the tokens; of this base class nothing.
 
-    The embeddings are expected at a variance of about 1. `limit` is the number of positions there
-    are, None where any will do.
+    The embeddings are expected at a variance of about 1.
     """
 
     def __init__(self, hidden: int, max_positions: int | None) -> None:
         super().__init__()
         self.hidden = hidden
-        self.limit: int | None = None
 
     def forward(self, embedded: Tensor, positions: Tensor) -> Tensor:
         """Give `embedded` (B, T, E) with its `positions` (T,) or (B, T) in it."""
@@ -58,7 +56,6 @@ class LearnedPositions(InputPositions):
         super().__init__(hidden, max_positions)
         if max_positions is None or max_positions < 1:
             raise ConfigError(f"learned positions need max positions of 1 up, got {max_positions}")
-        self.limit = max_positions
         self.embedding = Embedding(max_positions, hidden)
 
     def forward(self, embedded: Tensor, positions: Tensor) -> Tensor:

@@ -64,7 +64,6 @@ def test_learned_vectors_are_added():
     add, _ = _made("learned")
     embedded, positions = _random(B, T, E), torch.tensor([3, 0, 63, 3, 1])
     result, table = add(embedded, positions), dict(add.named_parameters())["embedding.weight"]
-    assert add.limit == 64
     for column, position in enumerate(positions.tolist()):
         torch.testing.assert_close(result[:, column], embedded[:, column] + table[position])
 
@@ -238,7 +237,6 @@ def test_rows_with_positions_of_their_own_equal_each_row_alone(name):
 @pytest.mark.parametrize("name", [name for name in POSITIONS if name != "learned"])
 def test_all_but_learned_go_on_past_what_was_seen(name):
     add, [positions] = _made(name, max_positions=8)
-    assert add.limit is None
     long = torch.arange(300)
     assert torch.isfinite(add(_random(1, 300, E), long)).all()
     query, key = _random(1, H, 300, D), _random(1, H, 300, D, seed=1)

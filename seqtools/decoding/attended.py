@@ -61,16 +61,21 @@ class Attended:
         return table
 
 
-def encoder_attention(weights: dict[str, Tensor], lengths: list[int]) -> list[Weights | None]:
-    """The "encoder" attention (B, L, H, T, T) row by row, without padding; None where it is absent.
+def within_texts(weights: dict[str, Tensor], lengths: list[int]) -> list[Weights | None]:
+    """The attention within whole texts, (B, L, H, T, T) of each kind, row by row without padding.
 
-    >>> encoder_attention({}, [2, 1])
+    Args:
+        weights: "encoder", or "decoder" of a model that reads from left to right.
+        lengths: (B,) of the rows.
+
+    Returns:
+        (L, H, length, length) by kind for each row; None where there is none.
+
+    >>> within_texts({}, [2, 1])
     [None, None]
     """
-    if "encoder" not in weights:
-        return [None] * len(lengths)
-    table = weights["encoder"].float().cpu().numpy()
+    tables = {kind: table.float().cpu().numpy() for kind, table in weights.items()}
     return [
-        {"encoder": one[:, :, :length, :length].copy()}
-        for one, length in zip(table, lengths, strict=True)
+        {kind: table[row, :, :, :length, :length].copy() for kind, table in tables.items()} or None
+        for row, length in enumerate(lengths)
     ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from seqtools.decoding.attended import encoder_attention
+from seqtools.decoding.attended import within_texts
 from seqtools.decoding.extensions import top
 from seqtools.decoding.hypothesis import Weights, pad, refuse_hopeless
 from seqtools.models.protocols import Fills, TensorBatch
@@ -63,7 +63,7 @@ def fill(
     flat = torch.tensor(places, dtype=torch.long, device=device)
     logprobs, weights = filler.fill_logprobs(batch, flat, attention=attention)
     pairs = likeliest(logprobs, count, banned)
-    attended = encoder_attention(weights, [len(row) for row in inputs])
+    attended = within_texts(weights, [len(row) for row in inputs])
     result = []
     for own, one in zip(gaps, attended, strict=True):
         result.append(Filled(pairs[: len(own)], one))

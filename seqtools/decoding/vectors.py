@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from seqtools.decoding.attended import encoder_attention
+from seqtools.decoding.attended import within_texts
 from seqtools.decoding.hypothesis import Array, Weights, pad
 from seqtools.errors import RecordError
 from seqtools.models.protocols import Encodes, TensorBatch
@@ -21,7 +21,8 @@ class Vectors:
 
     Attributes:
         values: (E,) float32, or (places, E) where nothing is pooled.
-        attention: "encoder" (L, H, T, T); None if not collected, or the model has none.
+        attention: weights by kind, (L, H, T, T): "encoder", or "decoder" of an lm; None if not
+            collected, or the model has none.
     """
 
     values: Array
@@ -64,7 +65,7 @@ def vectors(
         batch.segments = pad(segments, device)[0]
     hidden, weights = encoder.encode(batch, attention=attention)
     states = hidden.float().cpu().numpy()
-    attended = encoder_attention(weights, [len(row) for row in inputs])
+    attended = within_texts(weights, [len(row) for row in inputs])
     result = []
     for row, (given, one) in enumerate(zip(inputs, attended, strict=True)):
         counted = range(len(given)) if places is None else places[row]

@@ -737,6 +737,20 @@ def test_attention_within_a_text(kind: str, decode: Any, tmp_path: pathlib.Path)
         np.testing.assert_allclose(np.sum(attention["encoder"], axis=-1), 1, atol=1e-5)
 
 
+def test_attention_of_a_language_model_within_a_text(decode: Any, tmp_path: pathlib.Path) -> None:
+    path = untrained(tmp_path / "lm", "lm", layers=2)
+    found = decode(
+        "encode", "--model", path, "--attention", records=[letters("a b c"), letters("d")]
+    )
+    [expected] = decode("predict", "--model", path, "--attention", records=[letters("a b c")])
+    for record in found:
+        assert list(record["attention"]) == ["inputs", "decoder"]
+        assert record["attention"]["inputs"] == ["<s>", *record["tokens"]]
+    np.testing.assert_allclose(
+        found[0]["attention"]["decoder"], expected["attention"]["decoder"], atol=1e-5
+    )
+
+
 def test_texts_are_served_by_models_of_texts(
     models: Models, decode: Any, tmp_path: pathlib.Path
 ) -> None:

@@ -4,6 +4,7 @@ import torch
 
 from seqtools.decoding.vectors import vectors
 from seqtools.errors import RecordError
+from seqtools.models.transformer_lm import TransformerLm, TransformerLmConfig
 from seqtools.models.transformer_mlm import TransformerMlm, TransformerMlmConfig
 
 ROWS = [[5, 1, 7, 2], [3], [6, 4]]
@@ -81,3 +82,15 @@ def test_records_do_not_depend_on_their_neighbours(pool):
     for row, found in zip(ROWS, vectors(model, ROWS, pool=pool), strict=True):
         [alone] = vectors(model, [row], pool=pool)
         np.testing.assert_allclose(found.values, alone.values, atol=1e-5)
+
+
+def test_attention_of_a_language_model_is_that_of_its_inputs():
+    model = TransformerLm(TransformerLmConfig(hidden=16, heads=2, layers=2), 12, seed=1).eval()
+    for row, one in zip(ROWS, vectors(model, ROWS, attention=True), strict=True):
+        [alone] = vectors(model, [row], attention=True)
+        assert list(one.attention) == ["decoder"]
+        weights = one.attention["decoder"]
+        assert weights.shape == (2, 2, len(row), len(row))
+        np.testing.assert_allclose(weights, alone.attention["decoder"], atol=1e-5)
+        np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
+        assert (np.triu(weights, 1) == 0).all()

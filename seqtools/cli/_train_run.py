@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from seqtools.cli import _run
-from seqtools.cli._progress import Bar, on_terminal
+from seqtools.cli._progress import Bar
+from seqtools.cli._train_table import show_table
 from seqtools.models.protocols import TensorBatch
 from seqtools.models.store import SavedModel, save_model, summary
 from seqtools.streams.outputs import ClosedReader
@@ -132,41 +133,18 @@ class Runner:
     def _describe(self) -> None:
         """The model as the first record, and as a table on stderr."""
         saved = self._saved
-        rows = summary(saved.model)
-        total = sum(count for _, _, count in rows)
+        parameters = summary(saved.model)
         self._metrics.write(
             {
                 "event": "model",
                 "architecture": saved.architecture,
                 "task": saved.task,
-                "parameters": total,
+                "parameters": sum(count for _, _, count in parameters),
                 "vocabularies": {name: len(v) for name, v in saved.vocabularies.items()},
                 "config": saved.config,
                 **self._begun,
             }
         )
         if not self._quiet:
+            rows = [(name, shape) for name, shape, _ in parameters]
             show_table(f"{saved.architecture} for {saved.task}", rows)
-
-
-def show_table(title: str, rows: Sequence[tuple[str, tuple[int, ...], int]]) -> None:
-    """The parameters of a model on stderr: names, shapes, how many."""
-    cells = [(name, " x ".join(map(str, shape)), f"{count:,}") for name, shape, count in rows]
-    cells.append(("total", "", f"{sum(count for _, _, count in rows):,}"))
-    if not on_terminal():
-        widths = [max(len(row[i]) for row in cells) for i in range(3)]
-        _run.message(title)
-        for name, shape, count in cells:
-            _run.message(f"  {name:{widths[0]}}  {shape:>{widths[1]}}  {count:>{widths[2]}}")
-        return
-    import sys
-
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("parameters", title=title, show_footer=True)
-    for heading, footer in (("shape", ""), ("number", cells[-1][2])):
-        table.add_column(heading, footer=footer, justify="right")
-    for row in cells[:-1]:
-        table.add_row(*row)
-    Console(file=sys.stderr).print(table)

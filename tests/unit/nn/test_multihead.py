@@ -2,6 +2,8 @@ import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from seqtools.errors import ConfigError
 from seqtools.nn import multihead
@@ -10,6 +12,7 @@ from seqtools.nn.multihead import KeyValues, MultiHeadAttention
 from seqtools.nn.positions import AttentionPositions, make_positions
 
 E, H, D = 12, 3, 4
+RELATIVE = ["shaw", "t5", "rotary", "alibi"]
 
 
 def _attention(positions=None, **options):
@@ -114,16 +117,71 @@ def test_rows_that_share_a_source_are_served_as_by_copies_of_it():
         torch.testing.assert_close(one, other)
 
 
-def test_dropout_leaves_out_whole_positions_in_training_alone():
-    attention, inputs = _attention(dropout=0.5), _inputs(1, 5)
+def test_dropout_is_on_the_weights_in_training_alone():
+    attention, inputs = _attention(dropout=0.5), _inputs(2, 5)
     places = torch.arange(5)
     memory = attention.project(inputs, places)
-    quiet, _ = attention(inputs, places, memory)
+    quiet, weights = attention(inputs, places, memory, weights=True)
     attention.train()
     torch.manual_seed(0)
-    noisy, weights = attention(inputs, places, memory, weights=True)
+    noisy, again = attention(inputs, places, memory, weights=True)
+    assert torch.equal(again, weights)  # what is shown is what was there before
+    torch.manual_seed(0)
+    kept = torch.rand(2, H, 5, 5, dtype=torch.float64) >= 0.5
+    assert 0 < kept.sum() < kept.numel()
+    contexts = (weights * kept / 0.5) @ memory.values
+    expected = attention.output(contexts.transpose(1, 2).reshape(2, 5, E))
+    torch.testing.assert_close(noisy, expected)
     assert not torch.allclose(quiet, noisy)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(1, H, 5, dtype=torch.float64))
+
+
+def _positioned(name, causal=False):
+    """Attention with such positions, their numbers drawn."""
+    _, [positions] = make_positions(name, hidden=E, heads=H, layers=1, causal=causal)
+    attention = _attention(positions)
+    for parameter in positions.parameters():
+        torch.nn.init.normal_(parameter)
+    return attention
+
+
+def _attend(attention, inputs, places):
+    bias = attention.positions.bias(places, places)
+    memory = attention.project(inputs, places)
+    return attention(inputs, places, memory, bias, weights=True)
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+@given(first=st.integers(0, 5000), steps=st.integers(1, 40))
+@settings(max_examples=20)
+def test_relative_attention_does_not_see_where_a_text_begins(name, first, steps):
+    attention, inputs, places = _positioned(name), _inputs(1, steps), torch.arange(steps)
+    here, there = _attend(attention, inputs, places), _attend(attention, inputs, places + first)
+    torch.testing.assert_close(here, there, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", RELATIVE)
+def test_relative_attention_sees_the_order(name):
+    """Without positions, a text read backwards gives its vectors backwards; with them, others."""
+    inputs, places = _inputs(1, 5), torch.arange(5)
+    plain = _attention()
+    forth, back = _attend(plain, inputs, places)[0], _attend(plain, inputs.flip(1), places)[0]
+    torch.testing.assert_close(forth, back.flip(1))
+    attention = _positioned(name)
+    forth, back = (_attend(attention, x, places)[0] for x in (inputs, inputs.flip(1)))
+    if name == "alibi":  # the distance alone, to both sides
+        torch.testing.assert_close(forth, back.flip(1))
+    else:
+        assert not torch.allclose(forth, back.flip(1))
+
+
+@pytest.mark.parametrize("name", ["none", *RELATIVE])
+def test_gradients_of_attention_and_its_positions(name):
+    attention, places = _positioned(name), torch.arange(4)
+    parameters = list(attention.parameters())
+    inputs = _inputs(1, 4).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda x, *_: _attend(attention, x, places), (inputs, *parameters)
+    )
 
 
 def test_heads_must_divide_the_hidden_size():

@@ -1,7 +1,10 @@
+import cmath
 import math
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seqtools.errors import ConfigError
 from seqtools.nn.initialisation import initialise
@@ -91,6 +94,26 @@ def test_rotary_by_the_matrix_of_the_paper():
             block = torch.tensor([[cos, -sin], [sin, cos]], dtype=torch.float64)
             matrix[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = block
         torch.testing.assert_close(result[:, :, column], x[:, :, column] @ matrix.T)
+
+
+@given(query=st.integers(0, 3000), key=st.integers(0, 3000), shift=st.integers(-3000, 3000))
+def test_rotary_inner_products_are_a_function_of_the_distance(query, key, shift):
+    """Su et al. 2021, equation 12: Re(sum of q_i k_i* e^(i (m - n) theta_i)) over the pairs."""
+    _, [rotary] = _made("rotary")
+    q, k = _random(1, 1, 1, D), _random(1, 1, 1, D, seed=1)
+
+    def product(m, n):
+        turned = rotary.rotate(q, torch.tensor([m])) * rotary.rotate(k, torch.tensor([n]))
+        return turned.sum().item()
+
+    expected = 0.0
+    for i in range(D // 2):
+        one, other = (complex(*x[0, 0, 0, 2 * i : 2 * i + 2].tolist()) for x in (q, k))
+        turn = cmath.exp(1j * (query - key) * 10000 ** (-2 * i / D))
+        expected += (one * other.conjugate() * turn).real
+    assert product(query, key) == pytest.approx(expected, abs=1e-9)
+    if min(query, key) + shift >= 0:
+        assert product(query + shift, key + shift) == pytest.approx(expected, abs=1e-9)
 
 
 def test_rotary_of_a_transposed_part_in_any_precision():

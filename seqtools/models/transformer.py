@@ -112,14 +112,20 @@ class Embedded(nn.Module):
         self.dropout = Dropout(dropout)
         self.factor = math.sqrt(embedding.embedding_dim) if scaled else 1.0
 
-    def forward(self, ids: Tensor, places: Tensor | None = None) -> Tensor:
-        """Give (B, T, E) of `ids` (B, T) at `places` (T,) or (B, T), from 0 if None."""
+    def forward(
+        self, ids: Tensor, places: Tensor | None = None, added: Tensor | None = None
+    ) -> Tensor:
+        """Give (B, T, E) of `ids` (B, T) at `places` (T,) or (B, T), from 0 if None.
+
+        `added` (B, T, E) is what else is told of each position.
+        """
         vectors = self.embedding(ids)
         if self.factor != 1.0:
             vectors = vectors * self.factor
         if places is None:
             places = torch.arange(ids.shape[1], device=ids.device)
-        result: Tensor = self.dropout(self.positions(vectors, places))
+        vectors = self.positions(vectors, places)
+        result: Tensor = self.dropout(vectors if added is None else vectors + added)
         return result
 
 

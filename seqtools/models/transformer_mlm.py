@@ -35,7 +35,8 @@ class TransformerMlm(nn.Module):
 
     Implements Loss, Encodes and Fills. The head for masked tokens is linear, GELU, norm, output
     layer; that for pairs is a linear layer with tanh upon the first position, and one to two
-    classes, trained only by batches that have such labels.
+    classes, trained only by batches that have such labels. Otherwise than in the paper, no norm
+    stands upon the embeddings.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class TransformerMlm(nn.Module):
     def encode(self, batch: TensorBatch, *, attention: bool = False) -> tuple[Tensor, Attention]:
         """See `Encodes`."""
         segments = torch.zeros_like(batch.inputs) if batch.segments is None else batch.segments
-        embedded = self.embedded(batch.inputs) + self.segments(segments)
+        embedded = self.embedded(batch.inputs, added=self.segments(segments))
         bias = padding_bias(length_mask(batch.lengths, batch.inputs.shape[1]))
         states, _, attended = self.encoder(embedded, bias, weights=attention)
         return states, {} if attended.own is None else {"encoder": attended.own}

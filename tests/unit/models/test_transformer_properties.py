@@ -122,6 +122,18 @@ def test_texts_without_segments_are_first_texts():
     )
 
 
+def test_segments_are_dropped_with_the_rest_of_an_input():
+    model = TransformerMlm(TransformerMlmConfig(**_options("learned"), dropout=0.5), V, seed=3)
+    seen = []
+    model.encoder.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    inputs, lengths = _padded([[4, 5, 6] * 20])
+    torch.manual_seed(0)
+    model.train().encode(TensorBatch(inputs, inputs, lengths))
+    torch.manual_seed(0)
+    kept = torch.rand(1, 60, 12) >= 0.5
+    assert torch.equal(seen[0] != 0, kept)
+
+
 ROWS, SOURCES = [[2, 4, 5, 6, 4, 3], [2, 6, 3]], [[4, 5, 6, 4, 3], [6, 3]]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from seqtools.cli._options import POSITIVE, PROBABILITY, FiniteFloat, Option, collect
+from seqtools.errors import ConfigError
 
 if TYPE_CHECKING:
     from seqtools.batching.stream import Header
@@ -123,12 +124,16 @@ class TransformerOptions:
         """See `ModelOptions`; learned positions reach at least as far as the batches say.
 
         The sizes of a trained model come before those of a preset.
+
+        Raises ConfigError for a number of positions where they are not learned.
         """
         given = {n: v for n, v in dataclasses.asdict(self).items() if v is not None}
         kept = {name: value for name, value in trained.items() if of_preset(name)}
         options = {**trained, **given, **kept}
-        usual = "sinusoidal" if header.task == "seq2seq" else "learned"
-        if options.get("position", usual) != "learned":
+        position = options.get("position", "sinusoidal" if header.task == "seq2seq" else "learned")
+        if position != "learned":
+            if self.max_positions is not None:
+                raise ConfigError(f"--max-positions needs --position learned, got {position}")
             options.pop("max_positions", None)
         elif self.max_positions is None:
             cut = header.options

@@ -14,6 +14,7 @@ from seqtools.batching.tasks import SAMPLINGS
 from seqtools.cli import batch, train
 from seqtools.cli._train_models import PRESETS, TransformerOptions
 from seqtools.cli._train_options import planned_steps
+from seqtools.errors import ConfigError
 from seqtools.models.recurrent_seq2seq import WIRINGS, WRAPPERS
 from seqtools.nn.attention import SCORES
 from seqtools.nn.local import LOCAL
@@ -125,6 +126,13 @@ def test_learned_positions_reach_as_far_as_the_batches() -> None:
     learned = config("--position", "learned", head=header("seq2seq", max_length=100))
     assert learned == {"position": "learned", "max_positions": 100}
     assert config("--position", "rotary", head=header("lm", steps=64)) == {"position": "rotary"}
+
+
+def test_a_number_of_positions_is_for_learned_ones() -> None:
+    trained = {"position": "rotary"}
+    for task, known, position in (("seq2seq", {}, "sinusoidal"), ("lm", trained, "rotary")):
+        with pytest.raises(ConfigError, match=f"needs --position learned, got {position}"):
+            config("--max-positions", "9", head=header(task), trained=known)
 
 
 def test_what_is_not_given_is_as_in_a_trained_model() -> None:

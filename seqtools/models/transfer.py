@@ -94,8 +94,9 @@ def freeze(model: nn.Module, patterns: Sequence[str]) -> list[str]:
     for pattern in patterns:
         matching = [p for name, p in _named(model) if fnmatchcase(name, pattern)]
         if not matching:
-            names = ", ".join(name for name, _ in model.named_parameters())
-            raise ConfigError(f"no parameter is called {pattern!r}: there are {names}")
+            parts = dict.fromkeys(name.partition(".")[0] for name, _ in _named(model))
+            there = ", ".join(f"{part}.*" for part in parts)
+            raise ConfigError(f"no parameter is called {pattern!r}: there are {there}")
         for parameter in matching:
             parameter.requires_grad = False
     frozen = [name for name, p in model.named_parameters() if not p.requires_grad]

@@ -143,7 +143,8 @@ class Encoder:
         configs = [one.config for one in (model, *others)]
         self._options = model.batching
         self._reach = least(config.get("max_source") for config in configs)
-        self.positions = least(
+        # of sources, and of what is fed and produced, where a model beside may have fewer
+        self._source_positions = self.positions = least(
             config.get("max_positions") for config in configs if config.get("position") == "learned"
         )
         self._kind = "ids" if self._options.get("ids") else "tokens"
@@ -237,7 +238,7 @@ class Encoder:
         else:
             ids = self._encode_targets(record, place)
             item = Item(place, raw, record, self._started(ids), begin=begin)
-        self._refuse_long(len(item.prefix), "the prompt")
+        refuse_long(len(item.prefix), self.positions, "the prompt")
         return item
 
     def empty(self, number: int) -> Item:
@@ -268,7 +269,7 @@ class Encoder:
             end = [] if self.vocabulary.eos is None else [self.vocabulary.eos]
             prefix, targets = self._started([]), ids + end
         if not windows:
-            self._refuse_long(len(targets), "the text")
+            refuse_long(len(targets), self.positions, "the text")
         return Item(place, raw, record, prefix, source, source_cut=cut, targets=targets)
 
     def source_length(self, item: Item) -> int:
@@ -324,13 +325,6 @@ class Encoder:
         symbol = self.vocabulary.eos if windows else self.vocabulary.bos
         return [] if symbol is None else [symbol]
 
-    def _refuse_long(self, length: int, what: str) -> None:
-        if self.positions is not None and length > self.positions:
-            raise RecordError(
-                f"{what} takes {length} inputs, which is longer than the model's {self.positions}"
-                " positions"
-            )
-
     def _begin(self, record: Record, place: Place) -> list[int]:
         """The ids that the output has to begin with."""
         if f"prefix_{self._kind}" not in record:
@@ -372,7 +366,7 @@ class Encoder:
                 f"the source has length {len(source)}, but the model's attention reaches"
                 f" {self._reach}"
             )
-        self._refuse_long(len(source), "the source")
+        refuse_long(len(source), self._source_positions, "the source")
         return source, cut
 
     def _encode(
@@ -407,3 +401,15 @@ class Encoder:
 def least(limits: Iterable[int | None]) -> int | None:
     """The lowest of the limits that there are."""
     return min((limit for limit in limits if limit is not None), default=None)
+
+
+def refuse_long(length: int, positions: int | None, what: str) -> None:
+    """See that what is fed has a position for each of its inputs.
+
+    Raises:
+        RecordError: it is longer.
+    """
+    if positions is not None and length > positions:
+        raise RecordError(
+            f"{what} takes {length} inputs, which is longer than the model's {positions} positions"
+        )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from seqtools.batching.masking import shorten
-from seqtools.cli._encoding import Encoder, Item
+from seqtools.cli._encoding import Encoder, Item, refuse_long
 from seqtools.errors import ConfigError, RecordError
 from seqtools.streams.files import Place
 from seqtools.streams.records import Record, get_tokens
@@ -119,7 +119,7 @@ class TextEncoder(Encoder):
             item.segments += [number] * (len(item.prefix) - len(item.segments))
         if not item.prefix:
             raise RecordError("there are no tokens")
-        self._refuse_long(len(item.prefix), "the text")
+        refuse_long(len(item.prefix), self.positions, "the text")
         return item
 
     def _fit(self, parts: list[list[int]], symbols: int) -> list[list[int]]:

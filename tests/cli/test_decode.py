@@ -642,6 +642,23 @@ def test_long_texts_are_scored_by_windows(decode: Any, tmp_path: pathlib.Path) -
         decode("score", "--model", path, "--window", 5, records=records)
 
 
+def test_the_positions_of_an_lm_beside_bind_the_output_alone(
+    decode: Any, tmp_path: pathlib.Path
+) -> None:
+    model = untrained(tmp_path / "mt", "seq2seq")
+    lm = untrained(tmp_path / "lm", "lm", position="learned", max_positions=4)
+    options = ("greedy", "--model", model, "--ban", "</s>")
+    beside = ("--lm", lm, "--lm-weight", 0.1)
+    records = [letters("a b c d e f", "src_tokens")]
+    [alone] = decode(*options, records=records)
+    [found] = decode(*options, *beside, records=records)
+    assert len(alone["output_tokens"]) == 22
+    assert len(found["output_tokens"]) == 4
+    model = untrained(tmp_path / "few", "seq2seq", position="learned", max_positions=6)
+    with pytest.raises(InputError, match=r"the source takes 7 inputs, .* model's 6 positions"):
+        decode("greedy", "--model", model, *beside, records=records)
+
+
 # filling gaps, vectors
 
 

@@ -11,10 +11,11 @@ import pytest
 from seqtools.batching.corpus import TRUNCATIONS
 from seqtools.batching.stream import Header
 from seqtools.batching.tasks import SAMPLINGS
-from seqtools.cli import batch, train
+from seqtools.cli import _train_models, batch, train
 from seqtools.cli._train_models import PRESETS, TransformerOptions
 from seqtools.cli._train_options import planned_steps
 from seqtools.errors import ConfigError
+from seqtools.models import transformer
 from seqtools.models.recurrent_seq2seq import WIRINGS, WRAPPERS
 from seqtools.nn.attention import SCORES
 from seqtools.nn.local import LOCAL
@@ -57,6 +58,7 @@ def test_choices_of_transformers_are_the_librarys() -> None:
     assert choices(command, "position") == set(POSITIONS)
     assert choices(command, "activation") == set(ACTIVATIONS)
     assert choices(command, "norm") == set(NORMS)
+    assert _train_models.MAX_POSITIONS == transformer.MAX_POSITIONS
     check_optimisation(command)
 
 

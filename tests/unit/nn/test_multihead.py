@@ -86,7 +86,9 @@ def test_attention_to_a_padded_source_is_the_formula(fused, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["t5", "alibi", "rotary", "shaw"])
-def test_weights_and_context_are_the_same_with_and_without_the_fused_way(name, monkeypatch):
+def test_weights_context_and_gradients_are_the_same_with_and_without_the_fused_way(
+    name, monkeypatch
+):
     _, layers = make_positions(name, hidden=E, heads=H, layers=1, causal=True)
     torch.manual_seed(3)
     for parameter in layers[0].parameters():
@@ -100,6 +102,12 @@ def test_weights_and_context_are_the_same_with_and_without_the_fused_way(name, m
     monkeypatch.setattr(multihead, "_EXPLICIT", 0)
     fused, _ = attention(inputs, places, memory, bias)
     torch.testing.assert_close(explicit, fused)
+    parameters = list(attention.parameters())
+    gradients = [
+        torch.autograd.grad(found.square().sum(), parameters, retain_graph=True)
+        for found in (explicit, fused)
+    ]
+    torch.testing.assert_close(*gradients)
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, H, 5, dtype=torch.float64))
     assert not torch.triu(weights, 1).any()
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seqtools.cli._decode_fields import Fields
+from seqtools.cli._decode_items import Item
 from seqtools.cli._decode_options import Setup
 from seqtools.cli._device import start_torch
-from seqtools.cli._encoding import Encoder, Item
+from seqtools.cli._encoding import Encoder
 from seqtools.streams.files import Place
 from seqtools.streams.records import Record
 

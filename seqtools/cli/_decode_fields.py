@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqtools.cli._decode_options import Attended
-from seqtools.cli._encoding import Encoder, Item, Symbols
+from seqtools.cli._attention_options import AttentionChoice
+from seqtools.cli._decode_items import Item, Symbols
+from seqtools.cli._encoding import Encoder
 from seqtools.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Writer:
         attended: what is written of the attention.
     """
 
-    def __init__(self, encoder: Encoder, attended: Attended) -> None:
+    def __init__(self, encoder: Encoder, attended: AttentionChoice) -> None:
         self.encoder = encoder
         self.attended = attended
 
@@ -111,7 +112,7 @@ class Writer:
         )
 
 
-def select(weights: Weights, attended: Attended) -> Weights:
+def select(weights: Weights, attended: AttentionChoice) -> Weights:
     """The layers and heads that are wanted of each kind, or their mean, which keeps all axes.
 
     A kind that has none of the layers wanted is left out.
@@ -134,7 +135,7 @@ def select(weights: Weights, attended: Attended) -> Weights:
     return found
 
 
-def align(cross: Array, attended: Attended, *, first: int = 0) -> list[list[int]]:
+def align(cross: Array, attended: AttentionChoice, *, first: int = 0) -> list[list[int]]:
     """Pairs [token, source token]: for each token, where the weight is highest.
 
     Args:
@@ -142,11 +143,11 @@ def align(cross: Array, attended: Attended, *, first: int = 0) -> list[list[int]
         attended: which layers and heads count, as a mean; all heads of the last layer otherwise.
         first: number of the first source token.
 
-    >>> align(np.array([[[[0.1, 0.9], [0.5, 0.5]]]]), Attended(align=True))
+    >>> align(np.array([[[[0.1, 0.9], [0.5, 0.5]]]]), AttentionChoice(align=True))
     [[0, 1], [1, 0]]
     """
     layers = attended.attention_layers or (cross.shape[0] - 1,)
-    mean = select({"cross": cross}, Attended(True, layers, attended.attention_heads, "all"))[
+    mean = select({"cross": cross}, AttentionChoice(True, layers, attended.attention_heads, "all"))[
         "cross"
     ]
     columns = mean[0, 0].argmax(axis=1) + first

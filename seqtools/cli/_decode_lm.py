@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqtools.cli._encoding import Encoder, Item, Symbols
+from seqtools.cli._decode_items import Item, Symbols
+from seqtools.cli._encoding import Encoder
 from seqtools.errors import ConfigError, FormatError
 from seqtools.ngram import model as ngrams
 from seqtools.ngram.words import BOS, EOS, UNK

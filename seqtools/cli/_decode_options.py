@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
+from seqtools.cli._decode_length import Length, LengthType
 from seqtools.cli._device import Compute, compute_options
 from seqtools.cli._options import (
     NON_NEGATIVE,
@@ -40,65 +40,6 @@ class Setup:
     batch_tokens: int | None
     compute: Compute
     models: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """A number of tokens: a multiple of the source's, and some more."""
-
-    multiple: float
-    plus: int
-
-    def of(self, source: int) -> int:
-        """The number for a source of that many tokens, at least 1."""
-        return max(1, int(self.multiple * source) + self.plus)
-
-    def __str__(self) -> str:
-        parts = [f"{self.multiple:g}x"] * bool(self.multiple) + [str(self.plus)] * bool(self.plus)
-        return "+".join(parts)
-
-
-class LengthType(click.ParamType[Length]):
-    """`N`, or as a multiple of the source `2x` or `2x+10`."""
-
-    name = "N|Fx|Fx+N"
-    _FORM = re.compile(r"(?:(?P<multiple>\d{1,9}(?:\.\d{1,9})?)x(?:\+|$))?(?P<plus>\d{1,9})?")
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """What the help shows."""
-        return self.name
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Length:
-        """Parse and check."""
-        if isinstance(value, Length):
-            return value
-        found = None if str(value).endswith("+") else self._FORM.fullmatch(str(value))
-        length = found and Length(float(found["multiple"] or 0), int(found["plus"] or 0))
-        if not length or not (length.multiple or length.plus):
-            self.fail(f"{value!r} is no length, such as 50, 2x or 2x+10", param, ctx)
-        return length
-
-
-class IndicesType(click.ParamType[tuple[int, ...]]):
-    """Numbers from 0 and ranges of them, as `0,2-5`."""
-
-    name = "LIST"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """Parse and check; sorted, each number once."""
-        if isinstance(value, tuple):
-            return value
-        found: set[int] = set()
-        for part in str(value).split(","):
-            ends = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part)
-            if ends is None or int(ends[2] or ends[1]) < int(ends[1]):
-                self.fail(f"{value!r} is no list such as 0,2-5", param, ctx)
-            found.update(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
-        return tuple(sorted(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,39 +156,6 @@ class Windows:
     def step(self) -> int:
         """The stride, or half the window."""
         return self.stride or max(1, (self.window or 0) // 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Attended:
-    """What is written of the attention.
-
-    Attributes:
-        attention: write it.
-        attention_layers, attention_heads: which, from 0; None for all.
-        attention_mean: over `layers`, `heads` or `all`; None for no mean.
-        align: write hard alignments.
-    """
-
-    attention: bool = False
-    attention_layers: tuple[int, ...] | None = None
-    attention_heads: tuple[int, ...] | None = None
-    attention_mean: str | None = None
-    align: bool = False
-
-    def __post_init__(self) -> None:
-        wanted = {
-            "--attention-layers": self.attention_layers,
-            "--attention-heads": self.attention_heads,
-        }
-        for name, value in wanted.items():
-            if value is not None and not self:
-                raise click.UsageError(f"{name} needs --attention or --align.")
-        if self.attention_mean is not None and not self.attention:
-            raise click.UsageError("--attention-mean needs --attention.")
-
-    def __bool__(self) -> bool:
-        """Whether attention is needed at all."""
-        return self.attention or self.align
 
 
 models_option = click.option(
@@ -387,26 +295,3 @@ windows_options = collect(
     ),
 )  # fmt: skip
 """Give a command what cuts long texts, as its argument `windows`."""
-
-_LAYERS = click.option(
-    "--attention-layers", type=IndicesType(), help="Of these layers, from 0, as 0,2-5."
-)
-_HEADS = click.option(
-    "--attention-heads", type=IndicesType(), help="Of these heads, from 0, as 0,2-5."
-)
-_MEAN = click.option(
-    "--attention-mean",
-    type=click.Choice(["layers", "heads", "all"]),
-    help="Write the mean of them.",
-)
-_ATTENTION = click.option("--attention", is_flag=True, help="Write the attention, for seq-attnviz.")
-_ALIGN = click.option(
-    "--align", is_flag=True,
-    help="Write alignment: pairs of a token and the source token most attended to, from 0.",
-)  # fmt: skip
-
-attention_options = collect(Attended, "attended", (_ATTENTION, _LAYERS, _HEADS, _MEAN, _ALIGN))
-"""Give a command what is written of the attention, as its argument `attended`."""
-
-plain_attention_options = collect(Attended, "attended", (_ATTENTION, _LAYERS, _HEADS, _MEAN))
-"""The same where nothing is produced that could be aligned."""

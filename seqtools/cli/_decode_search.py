@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from seqtools.cli._attention_options import AttentionChoice
 from seqtools.cli._decode_engine import SEQUENCES, Engine, Job, MakeJob
 from seqtools.cli._decode_fields import Fields, Writer
-from seqtools.cli._decode_options import Attended, Drawing, Ranking, Search
-from seqtools.cli._encoding import Encoder, Item, least
+from seqtools.cli._decode_items import Item
+from seqtools.cli._decode_options import Drawing, Ranking, Search
+from seqtools.cli._encoding import Encoder, least
 from seqtools.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ class Searching:
         ConfigError: the models are for another task, or do not know a token that is named.
     """
 
-    def __init__(self, encoder: Encoder, search: Search, attended: Attended) -> None:
+    def __init__(self, encoder: Encoder, search: Search, attended: AttentionChoice) -> None:
         encoder.require(SEQUENCES, "this kind")
         if attended.align:
             encoder.require(("seq2seq",), "--align")
@@ -84,7 +86,7 @@ class Searching:
         return self._writer.hypotheses(item, found, self._search.output_field)
 
 
-def greedy(search: Search, attended: Attended) -> MakeJob:
+def greedy(search: Search, attended: AttentionChoice) -> MakeJob:
     """Take the likeliest token at each step."""
 
     def make(encoder: Encoder) -> Job:
@@ -104,7 +106,7 @@ def greedy(search: Search, attended: Attended) -> MakeJob:
     return make
 
 
-def beam(search: Search, ranking: Ranking, attended: Attended) -> MakeJob:
+def beam(search: Search, ranking: Ranking, attended: AttentionChoice) -> MakeJob:
     """Keep the likeliest sequences at each step."""
 
     def make(encoder: Encoder) -> Job:
@@ -129,7 +131,7 @@ def beam(search: Search, ranking: Ranking, attended: Attended) -> MakeJob:
     return make
 
 
-def sample(search: Search, drawing: Drawing, attended: Attended) -> MakeJob:
+def sample(search: Search, drawing: Drawing, attended: AttentionChoice) -> MakeJob:
     """Draw sequences at random."""
 
     def make(encoder: Encoder) -> Job:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, cast
 import click
 import numpy as np
 
+from seqtools.cli._attention_options import AttentionChoice
 from seqtools.cli._decode_engine import SEQUENCES, Engine, Job, MakeJob, sources
 from seqtools.cli._decode_fields import Fields, Writer, listed
-from seqtools.cli._decode_options import Attended, Windows
-from seqtools.cli._encoding import Encoder, Item
+from seqtools.cli._decode_items import Item
+from seqtools.cli._decode_options import Windows
+from seqtools.cli._encoding import Encoder
 from seqtools.cli._text_encoding import Text, TextEncoder, filled
 from seqtools.errors import ConfigError
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from seqtools.decoding.scoring import Score
 
 
-def score(windows: Windows, attended: Attended) -> MakeJob:
+def score(windows: Windows, attended: AttentionChoice) -> MakeJob:
     """Give the log-probabilities of the records' targets."""
     if windows.window is not None and attended:
         raise click.UsageError("--attention and --align cannot go with --window.")
@@ -52,7 +54,7 @@ def score(windows: Windows, attended: Attended) -> MakeJob:
     return make
 
 
-def predict(top_k: int, attended: Attended) -> MakeJob:
+def predict(top_k: int, attended: AttentionChoice) -> MakeJob:
     """Give the likeliest next tokens."""
 
     def make(encoder: Encoder) -> Job:
@@ -76,7 +78,7 @@ def predict(top_k: int, attended: Attended) -> MakeJob:
     return make
 
 
-def fill(top_k: int, attended: Attended) -> MakeJob:
+def fill(top_k: int, attended: AttentionChoice) -> MakeJob:
     """Give the likeliest tokens of gaps, and fill them with the first."""
 
     def make(encoder: Encoder) -> Job:
@@ -103,7 +105,7 @@ def fill(top_k: int, attended: Attended) -> MakeJob:
     return make
 
 
-def encode(pool: str, attended: Attended) -> MakeJob:
+def encode(pool: str, attended: AttentionChoice) -> MakeJob:
     """Give the vectors of texts."""
 
     def make(encoder: Encoder) -> Job:

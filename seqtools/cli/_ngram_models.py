@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from seqtools.cli._attention_options import AttentionChoice
 from seqtools.cli._decode_options import (
-    Attended,
     Drawing,
     Search,
     Setup,
@@ -83,7 +83,7 @@ def sample(  # many parameters: one for each way of drawing
 
     tell_of_compiling(streams)
     opener = partial(NgramEncoder.open_ngrams, model, no_unk=no_unk)
-    work = _decode_search.sample(search, drawing, Attended())
+    work = _decode_search.sample(search, drawing, AttentionChoice())
     if count is None and prompt is None:
         decode(streams, setup, work, opener=opener)
     else:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from seqtools.batching.masking import shorten
-from seqtools.cli._encoding import Encoder, Item, refuse_long
+from seqtools.cli._decode_items import Item
+from seqtools.cli._encoding import Encoder, refuse_long
 from seqtools.errors import ConfigError, RecordError
 from seqtools.streams.files import Place
 from seqtools.streams.records import Record, get_tokens

@@ -7,18 +7,20 @@ from functools import partial
 import click
 
 from seqtools.cli import _run
+from seqtools.cli._attention_options import (
+    AttentionChoice,
+    attention_options,
+    plain_attention_options,
+)
 from seqtools.cli._decode_options import (
-    Attended,
     Drawing,
     Ranking,
     Search,
     Setup,
     Windows,
-    attention_options,
     drawing_options,
     model_option,
     models_option,
-    plain_attention_options,
     ranking_options,
     search_options,
     setup_options,
@@ -39,7 +41,7 @@ def cli() -> None:
 @attention_options
 @setup_options
 @filter_options
-def greedy(streams: Streams, setup: Setup, search: Search, attended: Attended) -> None:
+def greedy(streams: Streams, setup: Setup, search: Search, attended: AttentionChoice) -> None:
     """Take the likeliest token at each step.
 
     Reads src_tokens, or for an lm the prompt in tokens, and in prefix_tokens, if there, what the
@@ -60,7 +62,7 @@ def greedy(streams: Streams, setup: Setup, search: Search, attended: Attended) -
 @setup_options
 @filter_options
 def beam(
-    streams: Streams, setup: Setup, search: Search, ranking: Ranking, attended: Attended
+    streams: Streams, setup: Setup, search: Search, ranking: Ranking, attended: AttentionChoice
 ) -> None:
     """Keep the likeliest sequences at each step.
 
@@ -86,7 +88,7 @@ def beam(
 @setup_options
 @filter_options
 def sample(  # one parameter for each group of options
-    streams: Streams, setup: Setup, search: Search, drawing: Drawing, attended: Attended,
+    streams: Streams, setup: Setup, search: Search, drawing: Drawing, attended: AttentionChoice,
     count: int | None,
 ) -> None:  # fmt: skip
     """Draw sequences at random.
@@ -110,7 +112,7 @@ def sample(  # one parameter for each group of options
 @attention_options
 @setup_options
 @filter_options
-def score(streams: Streams, setup: Setup, windows: Windows, attended: Attended) -> None:
+def score(streams: Streams, setup: Setup, windows: Windows, attended: AttentionChoice) -> None:
     """Give the log-probability of sequences under the model.
 
     Reads tokens, or src_tokens and tgt_tokens; adds logprob, n_tokens and token_logprobs. With
@@ -129,7 +131,7 @@ def score(streams: Streams, setup: Setup, windows: Windows, attended: Attended) 
 @plain_attention_options
 @setup_options
 @filter_options
-def predict(streams: Streams, setup: Setup, attended: Attended, top_k: int) -> None:
+def predict(streams: Streams, setup: Setup, attended: AttentionChoice, top_k: int) -> None:
     """Give the likeliest next tokens of an lm.
 
     Reads the prompt in tokens; adds next.
@@ -147,7 +149,7 @@ def predict(streams: Streams, setup: Setup, attended: Attended, top_k: int) -> N
 @plain_attention_options
 @setup_options
 @filter_options
-def fill(streams: Streams, setup: Setup, attended: Attended, top_k: int) -> None:
+def fill(streams: Streams, setup: Setup, attended: AttentionChoice, top_k: int) -> None:
     """Give the likeliest tokens for each <mask>.
 
     Reads tokens and, if there, text_pair_tokens; adds filled_tokens (and filled_text_pair_tokens),
@@ -170,7 +172,7 @@ def fill(streams: Streams, setup: Setup, attended: Attended, top_k: int) -> None
 @plain_attention_options
 @setup_options
 @filter_options
-def encode(streams: Streams, setup: Setup, attended: Attended, pool: str) -> None:
+def encode(streams: Streams, setup: Setup, attended: AttentionChoice, pool: str) -> None:
     """Give vectors of texts: the states of the model's top layer.
 
     Reads tokens and, if there, text_pair_tokens; adds vector or, with --pool none, vectors.

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from seqtools.cli._encoding import Encoder, Item
+from seqtools.cli._decode_items import Item
+from seqtools.cli._encoding import Encoder
 from seqtools.errors import ConfigError, RecordError
 from seqtools.models.description import Description
 from seqtools.streams.files import Place

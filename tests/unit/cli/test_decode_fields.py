@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from seqtools.cli._attention_options import AttentionChoice
 from seqtools.cli._decode_fields import Writer, align, select
-from seqtools.cli._decode_options import Attended
-from seqtools.cli._encoding import Encoder, Item
+from seqtools.cli._decode_items import Item
+from seqtools.cli._encoding import Encoder
 from seqtools.errors import ConfigError
 from seqtools.models.description import Description
 from seqtools.streams.files import Place
@@ -19,17 +20,23 @@ OWN = np.random.default_rng(1).random((2, 2, 5, 5)).astype(np.float32)
 @pytest.mark.parametrize(
     ("attended", "cross", "own"),
     [
-        (Attended(attention=True), CROSS, OWN),
-        (Attended(True, (1, 2)), CROSS[1:], OWN[1:]),
-        (Attended(True, (2,)), CROSS[2:], None),
-        (Attended(True, None, (1,)), CROSS[:, 1:], OWN[:, 1:]),
-        (Attended(True, (0,), (0,)), CROSS[:1, :1], OWN[:1, :1]),
-        (Attended(True, None, None, "layers"), CROSS.mean(0)[None], OWN.mean(0)[None]),
-        (Attended(True, (0, 1), None, "heads"), CROSS[:2].mean(1)[:, None], OWN.mean(1)[:, None]),
-        (Attended(True, (2,), None, "all"), CROSS[2].mean(0)[None, None], None),
+        (AttentionChoice(attention=True), CROSS, OWN),
+        (AttentionChoice(True, (1, 2)), CROSS[1:], OWN[1:]),
+        (AttentionChoice(True, (2,)), CROSS[2:], None),
+        (AttentionChoice(True, None, (1,)), CROSS[:, 1:], OWN[:, 1:]),
+        (AttentionChoice(True, (0,), (0,)), CROSS[:1, :1], OWN[:1, :1]),
+        (AttentionChoice(True, None, None, "layers"), CROSS.mean(0)[None], OWN.mean(0)[None]),
+        (
+            AttentionChoice(True, (0, 1), None, "heads"),
+            CROSS[:2].mean(1)[:, None],
+            OWN.mean(1)[:, None],
+        ),
+        (AttentionChoice(True, (2,), None, "all"), CROSS[2].mean(0)[None, None], None),
     ],
 )
-def test_what_is_chosen(attended: Attended, cross: np.ndarray, own: np.ndarray | None) -> None:
+def test_what_is_chosen(
+    attended: AttentionChoice, cross: np.ndarray, own: np.ndarray | None
+) -> None:
     found = select({"cross": CROSS, "encoder": OWN}, attended)
     np.testing.assert_allclose(found["cross"], cross, rtol=1e-6)
     assert found["cross"].flags.c_contiguous
@@ -39,21 +46,21 @@ def test_what_is_chosen(attended: Attended, cross: np.ndarray, own: np.ndarray |
 
 
 def test_layers_and_heads_that_no_kind_has() -> None:
-    with pytest.raises(ConfigError, match="^--attention-layers: the model has 3, counted from 0$"):
-        select({"cross": CROSS, "encoder": OWN}, Attended(True, (3,)))
-    with pytest.raises(ConfigError, match="^--attention-heads: the model has 2, counted from 0$"):
-        select({"cross": CROSS}, Attended(True, None, (0, 2)))
+    with pytest.raises(ConfigError, match=r"^--attention-layers: the model has 3, counted from 0$"):
+        select({"cross": CROSS, "encoder": OWN}, AttentionChoice(True, (3,)))
+    with pytest.raises(ConfigError, match=r"^--attention-heads: the model has 2, counted from 0$"):
+        select({"cross": CROSS}, AttentionChoice(True, None, (0, 2)))
 
 
 def test_alignment_by_the_mean_of_the_last_layer_or_what_is_chosen() -> None:
     def pairs(matrix: np.ndarray) -> list[list[int]]:
         return [[row, max(range(5), key=lambda c: matrix[row, c])] for row in range(4)]
 
-    assert align(CROSS, Attended(align=True)) == pairs(CROSS[2].mean(0))
-    assert align(CROSS, Attended(False, (0,), (1,), align=True)) == pairs(CROSS[0, 1])
-    assert align(CROSS, Attended(False, (0, 1), align=True)) == pairs(CROSS[:2].mean((0, 1)))
+    assert align(CROSS, AttentionChoice(align=True)) == pairs(CROSS[2].mean(0))
+    assert align(CROSS, AttentionChoice(False, (0,), (1,), align=True)) == pairs(CROSS[0, 1])
+    assert align(CROSS, AttentionChoice(False, (0, 1), align=True)) == pairs(CROSS[:2].mean((0, 1)))
     # of equals the first
-    assert align(np.ones((1, 1, 2, 3)), Attended(align=True), first=7) == [[0, 7], [1, 7]]
+    assert align(np.ones((1, 1, 2, 3)), AttentionChoice(align=True), first=7) == [[0, 7], [1, 7]]
 
 
 VOCABULARY = Vocabulary.build({"a": 3, "b": 2, "c": 1})
@@ -70,7 +77,7 @@ def test_the_fields_of_a_record() -> None:
     item = made.prompt(Place("f", 1, 1), b"", {"src_tokens": ["a", "b"]})
     cross = np.zeros((1, 1, 3, 3))
     cross[0, 0] = [[0.1, 0.2, 0.7], [0.6, 0.3, 0.1], [0.0, 0.0, 1.0]]
-    writer = Writer(made, Attended(attention=True, align=True))
+    writer = Writer(made, AttentionChoice(attention=True, align=True))
     fields = writer.attention(item, [C, A], {"cross": cross}, ended=True)
     assert list(fields) == ["attention", "alignment"]
     attention = fields["attention"]
@@ -85,13 +92,13 @@ def test_alignments_count_in_the_record_where_the_source_was_cut() -> None:
     made = encoder(max_length=3, truncate="left")
     item = made.prompt(Place("f", 1, 1), b"", {"src_tokens": ["a", "b", "c", "a"]})
     cross = np.array([[[[0.9, 0.1, 0.0]]]])
-    fields = Writer(made, Attended(align=True)).attention(item, [A], {"cross": cross})
+    fields = Writer(made, AttentionChoice(align=True)).attention(item, [A], {"cross": cross})
     assert fields == {"alignment": [[0, 2]]}
 
 
 def test_nothing_to_align() -> None:
     made = encoder()
-    writer = Writer(made, Attended(align=True))
+    writer = Writer(made, AttentionChoice(align=True))
     empty = made.prompt(Place("f", 1, 1), b"", {"src_tokens": []})
     some = made.prompt(Place("f", 1, 1), b"", {"src_tokens": ["a"]})
     cross = np.ones((1, 1, 1, 2))
@@ -104,6 +111,6 @@ def test_nothing_to_align() -> None:
 def test_a_model_without_attention_is_counted() -> None:
     made = encoder()
     item = Item(Place("f", 1, 1), b"", {}, [2], [A, 3])
-    fields = Writer(made, Attended(attention=True)).attention(item, [A], None)
+    fields = Writer(made, AttentionChoice(attention=True)).attention(item, [A], None)
     assert fields == {"attention": {"rows": ["a"], "inputs": ["<s>"], "columns": ["a", "</s>"]}}
     assert made.counts["without attention"] == 1

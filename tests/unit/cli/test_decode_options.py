@@ -5,7 +5,9 @@ from typing import Any
 import click
 import pytest
 
-from seqtools.cli._decode_options import Attended, IndicesType, Length, LengthType, Ranking, Search
+from seqtools.cli._attention_options import AttentionChoice, IndicesType
+from seqtools.cli._decode_length import Length, LengthType
+from seqtools.cli._decode_options import Ranking, Search
 
 
 @pytest.mark.parametrize(
@@ -23,6 +25,11 @@ def test_lengths(text: str, length: Length, of_seven: int) -> None:
     assert found == length
     assert found.of(7) == of_seven
     assert str(found) == text
+
+
+def test_a_length_is_the_multiple_that_was_typed() -> None:
+    assert 1.15 * 100 < 115  # in floating point
+    assert LengthType().convert("1.15x", None, None).of(100) == 115
 
 
 @pytest.mark.parametrize(
@@ -79,12 +86,14 @@ def test_what_does_not_go_together() -> None:
 
 
 def test_what_attention_needs() -> None:
-    assert not Attended()
-    assert Attended(attention=True, attention_layers=(0,), attention_mean="all")
-    assert Attended(align=True, attention_heads=(1,))
-    with pytest.raises(click.UsageError, match="--attention-layers needs --attention or --align"):
-        Attended(attention_layers=(0,))
-    with pytest.raises(click.UsageError, match="--attention-heads needs --attention or --align"):
-        Attended(attention_heads=(0,))
+    assert not AttentionChoice()
+    assert AttentionChoice(attention=True, attention_layers=(0,), attention_mean="all")
+    assert AttentionChoice(align=True, attention_heads=(1,))
+    with pytest.raises(
+        click.UsageError, match=r"--attention-layers needs --attention \(or --align"
+    ):
+        AttentionChoice(attention_layers=(0,))
+    with pytest.raises(click.UsageError, match=r"--attention-heads needs --attention \(or --align"):
+        AttentionChoice(attention_heads=(0,))
     with pytest.raises(click.UsageError, match="--attention-mean needs --attention"):
-        Attended(align=True, attention_mean="all")
+        AttentionChoice(align=True, attention_mean="all")

@@ -18,6 +18,7 @@ from seqtools.models.config import check_shares, check_sizes
 from seqtools.models.output import Output
 from seqtools.models.protocols import Attention
 from seqtools.nn.cache import Cache
+from seqtools.nn.initialisation import initialise
 from seqtools.nn.layers import Dropout, Embedding
 from seqtools.nn.masks import padding_bias
 from seqtools.nn.multihead import KeyValues
@@ -94,6 +95,14 @@ class TransformerConfig:
             max_positions=self.max_positions,
         )
         return at_input, TransformerStack(self.shape(), positions, causal=causal, cross=cross)
+
+
+def first_weights(model: nn.Module, config: TransformerConfig, seed: int) -> None:
+    """Initialise `model` from `seed`; where norms stand before sublayers, scale what ends these."""
+    initialise(model, torch.Generator().manual_seed(seed))
+    for module in model.modules() if config.norm == "pre" else ():
+        if isinstance(module, TransformerStack):
+            module.scale_residuals()
 
 
 class Embedded(nn.Module):
@@ -229,3 +238,23 @@ class TokenDecoder(nn.Module):
         kinds = {"decoder": attended.own, "cross": attended.cross}
         found = {name: part.squeeze(3) for name, part in kinds.items() if part is not None}
         return self.output(hidden), after, found or None
+
+
+class Decodes(nn.Module):
+    """What `Stepper` asks for once a search has started, of a model with a `TokenDecoder`."""
+
+    decoder: TokenDecoder
+
+    def attended(self, state: DecoderState) -> Attention:
+        """See `Stepper`."""
+        return state.first
+
+    def step(
+        self, last_ids: Tensor, state: DecoderState
+    ) -> tuple[Tensor, DecoderState, Attention | None]:
+        """See `Stepper`."""
+        return self.decoder.step(last_ids, state)
+
+    def select(self, state: DecoderState, rows: Tensor) -> DecoderState:
+        """See `Stepper`."""
+        return state.select(rows)

@@ -9,13 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqtools.models.config import configure
 from seqtools.models.protocols import Attention, LossTerms, State, TensorBatch
-from seqtools.models.transformer import DecoderState, TokenDecoder, TransformerConfig
-from seqtools.nn.initialisation import initialise
+from seqtools.models.transformer import (
+    DecoderState,
+    Decodes,
+    TokenDecoder,
+    TransformerConfig,
+    first_weights,
+)
 from seqtools.nn.layers import Embedding
 from seqtools.text.vocab import Vocabulary
 
@@ -25,7 +29,7 @@ class TransformerLmConfig(TransformerConfig):
     """Sizes and choices."""
 
 
-class TransformerLm(nn.Module):
+class TransformerLm(Decodes):
     """A decoder without a source. Implements Loss, Scorer, Stepper and Encodes.
 
     A window of training sees nothing before its beginning, also where it continues another.
@@ -37,9 +41,7 @@ class TransformerLm(nn.Module):
         self.vocabulary_size = vocabulary_size
         embedding = Embedding(vocabulary_size, config.hidden)
         self.decoder = TokenDecoder(config, config.layers, embedding, cross=False)
-        initialise(self, torch.Generator().manual_seed(seed))
-        if config.norm == "pre":
-            self.decoder.stack.scale_residuals()
+        first_weights(self, config, seed)
 
     @classmethod
     def build(
@@ -84,17 +86,3 @@ class TransformerLm(nn.Module):
         """See `Stepper`; there is no source."""
         state = DecoderState((), 0, attention=attention)
         return self.decoder.start(prefix, prefix_lengths, state)
-
-    def attended(self, state: DecoderState) -> Attention:
-        """See `Stepper`."""
-        return state.first
-
-    def step(
-        self, last_ids: Tensor, state: DecoderState
-    ) -> tuple[Tensor, DecoderState, Attention | None]:
-        """See `Stepper`."""
-        return self.decoder.step(last_ids, state)
-
-    def select(self, state: DecoderState, rows: Tensor) -> DecoderState:
-        """See `Stepper`."""
-        return state.select(rows)

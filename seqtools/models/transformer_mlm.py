@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from seqtools.models.config import configure
 from seqtools.models.output import Output
 from seqtools.models.protocols import Attention, LossTerms, State, TensorBatch
-from seqtools.models.transformer import Embedded, TransformerConfig
-from seqtools.nn.initialisation import initialise
+from seqtools.models.transformer import Embedded, TransformerConfig, first_weights
 from seqtools.nn.layers import Embedding
 from seqtools.nn.masks import length_mask, padding_bias
 from seqtools.text.vocab import Vocabulary
@@ -54,9 +53,7 @@ class TransformerMlm(nn.Module):
         self.output = Output(config.hidden, embedding, tied=config.tied)
         self.pooler = nn.Linear(config.hidden, config.hidden)
         self.follows = nn.Linear(config.hidden, 2)
-        initialise(self, torch.Generator().manual_seed(seed))
-        if config.norm == "pre":
-            self.encoder.scale_residuals()
+        first_weights(self, config, seed)
 
     @classmethod
     def build(

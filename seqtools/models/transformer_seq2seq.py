@@ -9,14 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqtools.errors import ConfigError
 from seqtools.models.config import check_sizes, configure
-from seqtools.models.protocols import Attention, LossTerms, State, TensorBatch
-from seqtools.models.transformer import DecoderState, Embedded, TokenDecoder, TransformerConfig
-from seqtools.nn.initialisation import initialise
+from seqtools.models.protocols import LossTerms, State, TensorBatch
+from seqtools.models.transformer import (
+    DecoderState,
+    Decodes,
+    Embedded,
+    TokenDecoder,
+    TransformerConfig,
+    first_weights,
+)
 from seqtools.nn.layers import Embedding
 from seqtools.nn.masks import length_mask, padding_bias
 from seqtools.text.vocab import Vocabulary
@@ -43,7 +48,7 @@ class TransformerSeq2SeqConfig(TransformerConfig):
         check_sizes(self, "decoder_layers")
 
 
-class TransformerSeq2Seq(nn.Module):
+class TransformerSeq2Seq(Decodes):
     """Encoder and decoder. Implements Loss, Scorer and Stepper.
 
     Raises ConfigError where embeddings are to be shared by vocabularies of different sizes.
@@ -78,10 +83,7 @@ class TransformerSeq2Seq(nn.Module):
             scaled=config.tied and config.share_embeddings,
         )
         self.decoder = TokenDecoder(config, config.decoder_layers, target_embedding, cross=True)
-        initialise(self, torch.Generator().manual_seed(seed))
-        if config.norm == "pre":
-            self.encoder.scale_residuals()
-            self.decoder.stack.scale_residuals()
+        first_weights(self, config, seed)
 
     @classmethod
     def build(
@@ -122,20 +124,6 @@ class TransformerSeq2Seq(nn.Module):
         """See `Stepper`."""
         state = self._encode(source, source_lengths, attention=attention)
         return self.decoder.start(prefix, prefix_lengths, state)
-
-    def attended(self, state: DecoderState) -> Attention:
-        """See `Stepper`."""
-        return state.first
-
-    def step(
-        self, last_ids: Tensor, state: DecoderState
-    ) -> tuple[Tensor, DecoderState, Attention | None]:
-        """See `Stepper`."""
-        return self.decoder.step(last_ids, state)
-
-    def select(self, state: DecoderState, rows: Tensor) -> DecoderState:
-        """See `Stepper`."""
-        return state.select(rows)
 
     def _encode(
         self, source: Tensor | None, lengths: Tensor | None, *, attention: bool = False

@@ -152,6 +152,23 @@ def test_tied_models_have_one_table_and_shared_ones_another_less():
         TransformerSeq2Seq(config, W, V)
 
 
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_inputs_from_a_table_of_the_output_layer_are_scaled(tied, shared):
+    """Vaswani et al. 2017, section 3.4; what is not shared with it has variance 1 as it is."""
+    options = SIZES | {"tied": tied, "share_embeddings": shared, "position": "none"}
+    model = TransformerSeq2Seq(TransformerSeq2SeqConfig(**options), V, V, seed=3).eval()
+    ids = torch.tensor([[4, 6]])
+    for embedded, scaled in (
+        (model.decoder.embedded, tied),
+        (model.source, tied and shared),
+        (_lm(tied=tied, position="none").decoder.embedded, tied),
+        (_mlm(tied=tied, position="none").embedded, tied),
+    ):
+        rows = embedded.embedding.weight[ids] * (math.sqrt(12) if scaled else 1)
+        torch.testing.assert_close(embedded(ids), rows)
+
+
 def test_embeddings_are_shared_over_one_vocabulary_alone():
     def vocabulary(*tokens):
         specials = {"pad": 0, "unk": 1, "bos": 2, "eos": 3}

@@ -192,6 +192,15 @@ def test_gradients_of_attention_and_its_positions(name):
     )
 
 
+@pytest.mark.parametrize("name", ["none", *RELATIVE])
+def test_weights_are_float32_and_sum_to_one_under_autocast_too(name):
+    attention, inputs = _positioned(name).float(), _inputs(1, 40).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        found, weights = _attend(attention, inputs, torch.arange(40))
+    assert (found.dtype, weights.dtype) == (torch.bfloat16, torch.float32)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(1, H, 40), atol=1e-6, rtol=0)
+
+
 def test_heads_must_divide_the_hidden_size():
     with pytest.raises(ConfigError, match="5 heads do not divide a hidden size of 12"):
         MultiHeadAttention(E, 5, AttentionPositions(5, 2, causal=False))

@@ -123,7 +123,7 @@ def encode(pool: str, attended: AttentionChoice) -> MakeJob:
             from seqtools.decoding.vectors import vectors
 
             if not hasattr(engine.model, "encode"):
-                raise ConfigError("the model gives no vectors")
+                raise ConfigError("the model gives no vectors; a Transformer does")
             texts = cast("Sequence[Text]", items)
             found = vectors(
                 engine.model, [one.prefix for one in texts], pool=pool,

@@ -18,9 +18,9 @@ import numpy as np
 
 from seqtools.batching.sampling import cut_by_size
 from seqtools.cli._decode_engine import Engine, Job, MakeJob, Prepare
+from seqtools.cli._decode_items import Item
 from seqtools.cli._decode_options import Setup
 from seqtools.cli._device import Compute, start_torch
-from seqtools.cli._decode_items import Item
 from seqtools.cli._encoding import Encoder
 from seqtools.cli._io import Session
 from seqtools.cli._options import Streams

@@ -207,7 +207,12 @@ class Encoder:
             limit, number = self._options["max_length"], counts["truncated"]
             warn(f"texts cut to the {limit} tokens that the model was trained on: {number}")
         if counts["without attention"]:
-            warn("the model has no attention to write")
+            several = len(self.paths) > 1
+            warn(
+                "the models have no attention of like layers and heads, whose mean could be written"
+                if several
+                else "the model has no attention to write"
+            )
         if counts["reserved"]:
             warn(f"tokens spelled like special symbols, read as unknown: {counts['reserved']}")
         if counts["short of positions"]:

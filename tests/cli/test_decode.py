@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import pathlib
+import re
 import shlex
 import subprocess
 import time
@@ -382,6 +383,27 @@ def test_an_ensemble_gives_the_mean_of_the_probabilities(models: Models, decode:
         )
 
 
+def test_an_ensemble_attends_as_all_its_models_do(
+    decode: Any, tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    one, other = (
+        untrained(tmp_path / name, "seq2seq", seed=seed) for name, seed in (("one", 1), ("two", 2))
+    )
+    options = ("score", "--attention", "--model")
+    records = [letters("a b", "src_tokens") | letters("c", "tgt_tokens")]
+    [both] = decode(*options, one, "--model", other, records=records)
+    [[first], [second]] = (decode(*options, path, records=records) for path in (one, other))
+    for kind in ("cross", "encoder", "decoder"):
+        parts = np.array([alone["attention"][kind] for alone in (first, second)])
+        assert np.abs(parts[0] - parts[1])[..., 1:, :].max() > 1e-3
+        np.testing.assert_allclose(both["attention"][kind], parts.mean(axis=0), atol=1e-5)
+    assert "warning" not in capfd.readouterr().err
+    deeper = untrained(tmp_path / "deeper", "seq2seq", layers=3)
+    [mixed] = decode(*options, one, "--model", deeper, records=records)
+    assert list(mixed["attention"]) == ["rows", "inputs", "columns"]
+    assert "the models have no attention of like layers and heads" in capfd.readouterr().err
+
+
 def another_vocabulary(models: Models) -> str:
     saved = load_model(models.lm)
     saved.vocabularies = {"tokens": Vocabulary.build(dict.fromkeys("abce", 1))}
@@ -488,7 +510,7 @@ def test_what_cannot_stand_beside(models: Models, decode: Any, tmp_path: pathlib
 # Transformers
 
 
-def untrained(path: pathlib.Path, task: str, **options: Any) -> str:
+def untrained(path: pathlib.Path, task: str, *, seed: int = 1, **options: Any) -> str:
     """A Transformer of 2 + 3 layers with 2 heads, or so, with its first weights."""
     vocabulary = Vocabulary.build(
         dict.fromkeys("abcdef", 1), specials=["pad", "unk", "bos", "eos", "mask", "cls", "sep"]
@@ -496,7 +518,7 @@ def untrained(path: pathlib.Path, task: str, **options: Any) -> str:
     names = ["source", "target"] if task == "seq2seq" else ["tokens"]
     vocabularies = dict.fromkeys(names, vocabulary)
     options = {"hidden": 8, "heads": 2, "layers": 2, "dropout": 0.0, **options}
-    model = build_model("transformer", task, options, vocabularies, seed=1)
+    model = build_model("transformer", task, options, vocabularies, seed=seed)
     batching = {"sampling": "records"} if task == "lm" else {}
     config = model_config(model)
     save_model(
@@ -552,6 +574,33 @@ def test_attention_of_what_a_transformer_wrote_is_that_of_what_it_is_asked_to_sc
     mean = np.array(one["attention"]["cross"])[-1].mean(axis=0)
     best = mean[: len(one["tokens"]), :3].argmax(axis=1).tolist()
     assert one["alignment"] == [[row, column] for row, column in enumerate(best)]
+
+
+@pytest.mark.parametrize("which", ["cross", "encoder", "decoder"])
+def test_all_attention_of_a_transformer_can_be_drawn(
+    which: str, decode: Any, tmp_path: pathlib.Path
+) -> None:
+    model = untrained(tmp_path / "mt", "seq2seq", decoder_layers=3)
+    found = decode(
+        "greedy", "--model", model, "--attention", "--max-length", 3,
+        records=[letters("a b c", "src_tokens")],
+    )  # fmt: skip
+    [hypothesis] = found[0]["hypotheses"]
+    weights = hypothesis["attention"][which]
+    layers = 2 if which == "encoder" else 3
+    options = ("--which", which, "--layer", "2", "--head", "1", "--numbers")
+    drawn = run("seq-attnviz", "terminal", *options, stdin=lines(found)).stdout.decode()
+    title, *rows = drawn.splitlines()
+    assert title == f"record 1: {which}, layer 2 of {layers}, head 1 of 2"
+    numbers = [re.findall(r"\d+", row) for row in rows if "▒▒" not in row]  # that is the legend
+    assert [row for row in numbers if row] == [
+        [f"{100 * weight:.0f}" for weight in row] for row in weights[1][0]
+    ]
+    page = run("seq-attnviz", "html", "--which", which, stdin=lines(found)).stdout.decode()
+    [data] = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    shown = json.loads(data)
+    assert shown["kind"] == which
+    assert np.shape(shown["weights"])[:2] == (layers, 2)
 
 
 def test_layers_and_heads_are_chosen(decode: Any, tmp_path: pathlib.Path) -> None:
@@ -735,7 +784,7 @@ def test_vectors_of_a_language_model(models: Models, decode: Any, tmp_path: path
         decode(*options, "cls", records=[letters("a")])
     with pytest.raises(InputError, match="there is no token to make a vector of"):
         decode(*options, "mean", records=[letters("")])
-    with pytest.raises(ConfigError, match="the model gives no vectors"):
+    with pytest.raises(ConfigError, match="the model gives no vectors; a Transformer does"):
         decode("encode", "--model", models.lm, records=[{"tokens": ["a"]}])
 
 

@@ -1,4 +1,5 @@
 import math
+import re
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from seqtools.models.protocols import TensorBatch
 from seqtools.models.transformer_lm import TransformerLm, TransformerLmConfig
 from seqtools.models.transformer_mlm import TransformerMlm, TransformerMlmConfig
 from seqtools.models.transformer_seq2seq import TransformerSeq2Seq, TransformerSeq2SeqConfig
+from seqtools.nn import multihead
 from seqtools.nn.positions import POSITIONS
 from seqtools.text.vocab import Vocabulary
 
@@ -253,6 +255,59 @@ def test_a_batch_without_gaps_has_no_target():
     inputs, lengths = _padded([[5, 4]])
     batch = TensorBatch(inputs, torch.full_like(inputs, -100), lengths)
     assert _mlm().loss(batch)[0].terms["nll"][1] == 0
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("option", ["dropout", "attention_dropout"])
+def test_dropout_changes_training_alone(option, fused, monkeypatch):
+    monkeypatch.setattr(multihead, "_EXPLICIT", 0 if fused else 512)
+    options = {"dropout": 0.0, "attention_dropout": 0.0, option: 0.5}
+    for kind, sources in ((_lm, None), (_seq2seq, SOURCES), (_mlm, None)):
+        model, batch = kind(**options), _batch([LONG, SHORT], sources)
+        quiet = {model.loss(batch)[0].terms["nll"][0].item() for _ in range(3)}
+        noisy = {model.train().loss(batch)[0].terms["nll"][0].item() for _ in range(3)}
+        assert (len(quiet), len(noisy)) == (1, 3)
+
+
+def test_smoothing_is_of_the_objective_in_training_alone():
+    """Szegedy et al. 2016, section 7: (1 - e) on the target, and e spread over all tokens."""
+    for kind, sources in ((_lm, None), (_seq2seq, SOURCES), (_mlm, None)):
+        model, batch = kind(label_smoothing=0.2, dropout=0.0), _batch([LONG, SHORT], sources)
+        assert model.loss(batch)[0].objective == "nll"
+        if kind is _mlm:
+            real = (batch.targets.flatten() >= 0).nonzero().squeeze(1)
+            logprobs, _ = model.fill_logprobs(batch, real)
+        else:
+            read = [batch.inputs]
+            if kind is _seq2seq:
+                ones = torch.ones(2, dtype=torch.long)
+                state = model.start(batch.source, batch.source_lengths, batch.inputs[:, :1], ones)
+                read += [state.sources, state.mask]
+            logprobs = model.decoder.output(model.decoder.read(*read).flatten(0, 1))
+            logprobs = logprobs[batch.targets.flatten() >= 0]
+        targets = batch.targets[batch.targets >= 0]
+        nll = -logprobs.gather(1, targets[:, None]).sum()
+        found, _ = model.train().loss(batch)
+        torch.testing.assert_close(found.terms["nll"][0], nll)
+        smoothed = 0.8 * nll - 0.2 * logprobs.mean(1).sum()
+        torch.testing.assert_close(found.terms[found.objective][0], smoothed)
+        assert found.objective != "nll"
+
+
+def test_what_ends_a_sublayer_begins_smaller_where_norms_stand_before():
+    """By the root of their number: two in a layer, three where a source is attended to."""
+    for kind, ends in ((_lm, {"": 4}), (_mlm, {"": 4}), (_seq2seq, {"encoder.": 4, "decoder.": 6})):
+        before, after = (dict(kind(norm=norm).named_parameters()) for norm in ("pre", "post"))
+        for part, number in ends.items():
+            names = [
+                name for name in after
+                if name.startswith(part) and re.search(r"layers\..*\.output\.weight", name)
+            ]  # fmt: skip
+            assert len(names) == number
+            for name in names:
+                torch.testing.assert_close(before[name], after[name] / math.sqrt(number))
+        same = [n for n in after if not re.search(r"layers\..*\.output\.weight", n)]
+        assert all(torch.equal(before[name], after[name]) for name in same)
 
 
 def test_first_weights_come_from_the_seed_alone():

@@ -162,6 +162,25 @@ def test_attention_has_a_row_for_every_layer_and_head_and_sums_to_one():
     assert (attended.own[:, :, :, 0, 0] == 1).all()
 
 
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_what_each_sublayer_gives_is_dropped_by_itself(norm):
+    """Sublayers that give 1 everywhere add 2 where they are not dropped, three times by chance."""
+    stack = _stack(norm=norm, cross=True, dropout=0.5).train()
+    layer = stack.layers[0]
+    for module in (layer.own, layer.cross, layer.feedforward):
+        torch.nn.init.zeros_(module.output.weight)
+        torch.nn.init.ones_(module.output.bias)
+    if norm == "post":  # the norms leave the sums as they are
+        layer.own_norm = layer.cross_norm = layer.feedforward_norm = torch.nn.Identity()
+    inputs, places = _inputs(40, 6), torch.arange(6)
+    sources = stack.sources(_inputs(40, 4, seed=5))
+    found, _, _ = layer(inputs, places, None, None, sources[0], None, weights=False)
+    counts = ((found - inputs) / 2).round(decimals=6)
+    assert counts.unique().tolist() == [0, 1, 2, 3]
+    # Four standard deviations of a mean of 2880 counts of variance 3/4 are 0.065.
+    assert counts.mean().item() == pytest.approx(1.5, abs=0.065)
+
+
 def test_residual_sums_begin_at_the_size_of_one_layer():
     """Of what n sublayers of variance 1/n give, the sum has a variance of about 1."""
     shape = Shape(64, 4, 256)

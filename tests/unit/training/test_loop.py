@@ -284,6 +284,14 @@ def test_a_worse_mean_is_not_taken():
     assert row_loss(model.table, [0, 1]) == pytest.approx(valid[-2].evaluation.loss, abs=1e-6)
 
 
+def test_a_mean_that_is_as_good_is_taken():
+    """Where nothing is learned, the mean is no higher than the lowest."""
+    chosen = settings(lr=0.0, valid_every=1, average="last", keep=2)
+    batch = make_batch([0, 1])
+    valid = of(Valid, Training(Bigram(), in_epochs([batch] * 2), chosen, valid=[batch]))
+    assert [(event.averaged, event.best) for event in valid] == [(1, True), (1, False), (2, True)]
+
+
 def test_one_validation_is_not_averaged():
     _, valid, _, _ = oscillating("best", steps=2)
     assert [event.averaged for event in valid] == [1, 1, 2]

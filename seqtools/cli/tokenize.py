@@ -11,8 +11,10 @@ import click
 from seqtools.cli import _run
 from seqtools.cli._io import Session
 from seqtools.cli._options import Streams, collect, example, filter_options, group
+from seqtools.cli._tokenize_subword import Subwords, subword_options, tokenize_subwords
 
 if TYPE_CHECKING:
+    from seqtools.streams.parallel import Counts, MakeTransform
     from seqtools.text.normalize import Form
     from seqtools.text.tokenizers import Tokenizer
     from seqtools.text.tokenizers.jieba import Mode
@@ -31,7 +33,7 @@ class Plan:
     lowercase: bool
     normalize: Form
     offsets: bool
-    keep_space: bool
+    keep_space: bool = False
 
     def __post_init__(self) -> None:
         if self.reverse:
@@ -43,32 +45,40 @@ class Plan:
         if self.text and len(self.field) > 1:
             raise click.UsageError("--text fills one --field.")
 
+    def filter(self, session: Session, make: MakeTransform) -> Counts:
+        """Put records, or plain lines, through a transform; see `Session.filter`."""
+        if not self.text:
+            return session.filter(make)
+        from seqtools.text.convert import read_text
 
-plan_options = collect(
-    Plan,
-    "plan",
-    (
-        click.option(
-            "--field", multiple=True, default=("text",), show_default=True,
-            help="A field of text, F, whose tokens become F_tokens (tokens for text); repeatable.",
-        ),
-        click.option("--text", is_flag=True, help="Read plain lines; they become the field."),
-        click.option("--reverse", is_flag=True, help="Tokens to text."),
-        click.option("--lowercase", is_flag=True, help="Tokens in lower case."),
-        click.option(
-            "--normalize", type=click.Choice(["none", "nfc", "nfkc"]), default="none",
-            show_default=True, help="Unicode normal form of the tokens.",
-        ),
-        click.option(
-            "--offsets", is_flag=True,
-            help="Add F_offsets: where each token stands in F, [start, end) in code points.",
-        ),
-        click.option(
-            "--keep-space", is_flag=True,
-            help="Keep tokens of white space, so that the tokens joined are the text.",
-        ),
+        (field,) = self.field
+        return session.filter(make, parse=lambda line: read_text(line, field), keep_blank=True)
+
+
+_PLAN_OPTIONS = (
+    click.option(
+        "--field", multiple=True, default=("text",), show_default=True,
+        help="A field of text, F, whose tokens become F_tokens (tokens for text); repeatable.",
+    ),
+    click.option("--text", is_flag=True, help="Read plain lines; they become the field."),
+    click.option("--reverse", is_flag=True, help="Tokens to text."),
+    click.option("--lowercase", is_flag=True, help="Tokens in lower case."),
+    click.option(
+        "--normalize", type=click.Choice(["none", "nfc", "nfkc"]), default="none",
+        show_default=True, help="Unicode normal form of the tokens.",
+    ),
+    click.option(
+        "--offsets", is_flag=True,
+        help="Add F_offsets: where each token stands in F, [start, end) in code points.",
     ),
 )  # fmt: skip
+_KEEP_SPACE = click.option(
+    "--keep-space", is_flag=True,
+    help="Keep tokens of white space, so that the tokens joined are the text.",
+)  # fmt: skip
+
+plan_options = collect(Plan, "plan", (*_PLAN_OPTIONS, _KEEP_SPACE))
+piece_plan_options = collect(Plan, "plan", _PLAN_OPTIONS)
 
 
 @group("tokenize", "Text to tokens and, with --reverse, tokens to text.")
@@ -186,8 +196,28 @@ def jieba(
     _tokenize(streams, plan, tokenizer, tag=tokenizer.tag if pos else None)
 
 
+@cli.command(
+    epilog=example(
+        "$ printf 'low\\nlower\\nnewest\\nwidest\\n' | seq-convert text > words.jsonl",
+        "$ seq-vocab subword --kind bpe --size 20 -o words.model --quiet words.jsonl",
+        "$ echo lowest | seq-tokenize sentencepiece --subword-model words.model --text",
+        """{"text":"lowest","tokens":["▁low","est"]}""",
+    )
+)
+@subword_options
+@piece_plan_options
+@filter_options
+def sentencepiece(streams: Streams, plan: Plan, subwords: Subwords) -> None:
+    """Pieces of words, by a model of sentencepiece; ▁ stands for the blank before a word.
+
+    The model normalises text in its own way first. What it does not know comes out as it is, each
+    stretch a token, or byte by byte, <0xE4>, where it was learned with --byte-fallback; how many
+    tokens that are, and how many texts --reverse would change, is said at the end.
+    """
+    tokenize_subwords(streams, plan, subwords)
+
+
 def _tokenize(streams: Streams, plan: Plan, tokenizer: Tokenizer, tag: Tag | None = None) -> None:
-    from seqtools.text.convert import read_text
     from seqtools.text.normalize import Normalizer
     from seqtools.text.tokenizers.records import join_fields, split_fields
 
@@ -197,15 +227,7 @@ def _tokenize(streams: Streams, plan: Plan, tokenizer: Tokenizer, tag: Tag | Non
         normalizer = Normalizer(plan.normalize, plan.lowercase)
         transform = split_fields(plan.field, tokenizer, normalizer, offsets=plan.offsets, tag=tag)
     with Session(streams) as session:
-        if plan.text:
-            (field,) = plan.field
-            session.filter(
-                lambda counts: transform,
-                parse=lambda line: read_text(line, field),
-                keep_blank=True,
-            )
-        else:
-            session.filter(lambda counts: transform)
+        plan.filter(session, lambda counts: transform)
 
 
 def _unmatchable(path: str, entries: Sequence[tuple[int, str]]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seqtools.cli import _run
+from seqtools.cli import _run, _vocab_subword
 from seqtools.cli._io import Session
 from seqtools.cli._options import (
     POSITIVE,
@@ -17,6 +17,7 @@ from seqtools.cli._options import (
     group,
     stream_options,
 )
+from seqtools.streams.files import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +61,10 @@ vocab_option = click.option("--vocab", metavar="FILE", required=True, help="Voca
     "--specials", type=NamesType(), default=(), metavar="LIST|none",
     help="Specials besides pad, unk, bos and eos (mask, cls, sep), or none for none at all.",
 )  # fmt: skip
+@click.option(
+    "--subword-model", metavar="FILE",
+    help="Take the pieces of this sentencepiece model, in its order, and read no records.",
+)  # fmt: skip
 @stream_options(jobs=True)
 def build(
     streams: Streams,
@@ -67,6 +72,7 @@ def build(
     max_size: int | None,
     min_count: int,
     specials: tuple[str, ...],
+    subword_model: str | None,
 ) -> None:
     """Count tokens and give each an id.
 
@@ -78,6 +84,10 @@ def build(
     from seqtools.text.vocab import Vocabulary
 
     roles = () if specials == ("none",) else ordered((*DEFAULT_SPECIALS, *specials))
+    if subword_model is not None:
+        _refuse_counting(streams)
+        _write_pieces(streams, subword_model, roles)
+        return
 
     def count(counts: Counts) -> Transform:
         def transform(record: Record, number: int) -> bytes:
@@ -96,6 +106,33 @@ def build(
         for entry in vocabulary.entries():
             session.write(entry)
         _judge(vocabulary, counts, min_count, session.records)
+
+
+def _refuse_counting(streams: Streams) -> None:
+    """See that nothing was asked for that needs records."""
+    if streams.files != (STDIN,):
+        raise click.UsageError("--subword-model reads no records: no FILE, please.")
+    context = click.get_current_context()
+    for name in ("field", "max_size", "min_count", "rejects", "shard", "first_record", "jobs"):
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            option = name.replace("_", "-")
+            raise click.UsageError(f"--{option} makes no sense with --subword-model.")
+
+
+def _write_pieces(streams: Streams, path: str, roles: Sequence[str]) -> None:
+    """The vocabulary of a sentencepiece model: all that text becomes but unknown stretches."""
+    from seqtools.text.subword_model import SubwordModel
+    from seqtools.text.vocab import Vocabulary
+
+    model = SubwordModel.read(path)
+    pieces = [piece.text for piece in model.pieces if piece.of_text]
+    vocabulary = Vocabulary.of_pieces(pieces, specials=roles)
+    with Session(streams) as session:
+        for entry in vocabulary.entries():
+            session.write(entry)
+        spelled = sorted(vocabulary.spellings() & set(pieces))
+        if spelled:
+            _run.warn(f"pieces spelled like specials got no entry: {', '.join(spelled)}")
 
 
 def _judge(vocabulary: Vocabulary, counts: Counts, min_count: int, records: int) -> None:
@@ -211,6 +248,9 @@ def decode(streams: Streams, field: tuple[str, ...], vocab: str) -> None:
 
     with Session(streams) as session:
         session.filter(lambda counts: transform)
+
+
+cli.add_command(_vocab_subword.subword)
 
 
 def main() -> None:

@@ -159,6 +159,30 @@ class Vocabulary:
             [0] * len(names) + [count for _, count in kept],
         )
 
+    @classmethod
+    def of_pieces(
+        cls, pieces: Iterable[str], *, specials: Iterable[str] = DEFAULT_SPECIALS
+    ) -> Vocabulary:
+        """Make a vocabulary of pieces in their order, behind the specials; counts are not known.
+
+        A piece spelled like one of `specials` gets no entry of its own.
+
+        Args:
+            pieces: what a text may become, each once.
+            specials: roles wanted.
+
+        Raises:
+            ConfigError: a role is unknown.
+            FormatError: a piece stands twice.
+        """
+        roles = ordered(specials)
+        names = [SPECIALS[role] for role in roles]
+        reserved = set(names)
+        return cls(
+            names + [piece for piece in pieces if piece not in reserved],
+            {role: number for number, role in enumerate(roles)},
+        )
+
     def to_header(self) -> dict[str, Any]:
         """The vocabulary as one JSON-able value; `from_header` reads it back."""
         return {"tokens": self.tokens, "specials": self.specials, "counts": self.counts}

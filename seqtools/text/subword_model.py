@@ -1,0 +1,203 @@
+"""The file of a sentencepiece model: its pieces, read and changed without the library.
+
+It is a protocol buffer (`sentencepiece_model.proto`). Field 1, once for each piece, holds its text
+(1) and its type (3); field 2 is how the model was trained, with the kind of model (3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from seqtools.errors import ConfigError, FormatError
+from seqtools.streams.files import native, reason
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
+_PIECE, _TRAINING = 1, 2
+_TEXT, _TYPE, _KIND = 1, 3, 3
+_TYPE_TAG = bytes([_TYPE << 3 | _VARINT])
+_KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+
+
+class PieceType(IntEnum):
+    """What a piece stands for."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+class Piece(NamedTuple):
+    """A piece of a model; its id is its place."""
+
+    text: str
+    type: int
+
+    @property
+    def of_text(self) -> bool:
+        """Whether a text may come out as this piece."""
+        return self.type in (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.BYTE)
+
+
+class _Field(NamedTuple):
+    """A field of a message: its number, its value, and the bytes that it is written as."""
+
+    number: int
+    value: int | bytes
+    raw: bytes
+
+
+@dataclass(frozen=True)
+class SubwordModel:
+    """A sentencepiece model as its file holds it.
+
+    Attributes:
+        data: the file.
+        pieces: in the order of their ids.
+        kind: `unigram`, `bpe`, `word` or `char`.
+    """
+
+    data: bytes
+    pieces: list[Piece]
+    kind: str
+
+    @classmethod
+    def read(cls, path: str) -> SubwordModel:
+        """Read a model file.
+
+        Raises:
+            ConfigError: the file cannot be opened.
+            FormatError: it is no sentencepiece model.
+        """
+        data = read_model(path)
+        try:
+            return cls.parse(data)
+        except FormatError as error:
+            raise FormatError(f"{path}: {error}") from None
+
+    @classmethod
+    def parse(cls, data: bytes) -> SubwordModel:
+        """Read the bytes of a model file.
+
+        Raises:
+            FormatError: they are no sentencepiece model.
+        """
+        pieces = []
+        kind = 0
+        try:
+            for number, value, _ in _fields(data):
+                if number == _PIECE:
+                    pieces.append(_piece(_message(value)))
+                elif number == _TRAINING:
+                    kind = 1  # what it is unless said otherwise
+                    for inner, chosen, _ in _fields(_message(value)):
+                        if inner == _KIND and isinstance(chosen, int):
+                            kind = chosen
+        except (ValueError, IndexError):
+            pieces = []
+        if not pieces or kind not in _KINDS:
+            raise FormatError("not a sentencepiece model")
+        return cls(data, pieces, _KINDS[kind])
+
+    def restricted(self, kept: Container[str]) -> bytes:
+        """The model's file with only the pieces `kept`, and those of one character, in use.
+
+        The same pieces are left as after `SetVocabulary` of the library in C++, which its Python
+        side does not have: ids stay, and text is cut into smaller pieces that are in use.
+        """
+        pieces = iter(self.pieces)
+        parts = []
+        for number, value, raw in _fields(self.data):
+            if number == _PIECE:
+                text, kind = next(pieces)
+                if kind in (PieceType.NORMAL, PieceType.UNUSED):
+                    used = text in kept or len(text) == 1
+                    raw = _retyped(_message(value), PieceType.NORMAL if used else PieceType.UNUSED)
+            parts.append(raw)
+        return b"".join(parts)
+
+
+def read_model(path: str) -> bytes:
+    """The bytes of a model file.
+
+    Raises:
+        ConfigError: the file cannot be opened.
+    """
+    try:
+        with open(native(path), "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise ConfigError(f"{path}: {reason(error)}") from None
+
+
+def _fields(data: bytes) -> Iterator[_Field]:
+    """The fields of a message; ValueError or IndexError where it is none."""
+    place = 0
+    while place < len(data):
+        start = place
+        tag, place = _varint(data, place)
+        value: int | bytes
+        wire = tag & 7
+        if wire == _VARINT:
+            value, place = _varint(data, place)
+        else:
+            if wire == _BYTES:
+                size, place = _varint(data, place)
+            else:
+                size = {_FIXED32: 4, _FIXED64: 8}.get(wire, len(data))
+            value = data[place : place + size]
+            if len(value) < size:
+                raise ValueError
+            place += size
+        yield _Field(tag >> 3, value, data[start:place])
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """A number of 7 bits a byte, the lowest first, and the place behind it."""
+    value = shift = 0
+    while True:
+        byte = data[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place
+        shift += 7
+        if shift > 63:
+            raise ValueError
+
+
+def _message(value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        raise ValueError
+    return value
+
+
+def _piece(data: bytes) -> Piece:
+    text, kind = b"", int(PieceType.NORMAL)
+    for number, value, _ in _fields(data):
+        if number == _TEXT:
+            text = _message(value)
+        elif number == _TYPE and isinstance(value, int):
+            kind = value
+    return Piece(text.decode("utf-8"), kind)
+
+
+def _retyped(data: bytes, kind: PieceType) -> bytes:
+    """The field of a piece, with another type."""
+    kept = b"".join(field.raw for field in _fields(data) if field.number != _TYPE)
+    data = kept + _TYPE_TAG + bytes([kind])
+    return bytes([_PIECE << 3 | _BYTES]) + _encoded(len(data)) + data
+
+
+def _encoded(value: int) -> bytes:
+    """`_varint` backwards."""
+    parts = []
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*parts, value])

@@ -1,0 +1,175 @@
+"""Pieces of words by sentencepiece, as a model has learned them (`seqtools.text.subwords`).
+
+A piece that begins with `▁` (U+2581) begins a word. What the model does not know comes out as the
+text has it, after the model's normalisation, in one token for each stretch; with byte fallback as
+one piece for each byte of its UTF-8, `<0xE4>`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from seqtools.errors import ConfigError, FormatError, SeqtoolsError
+from seqtools.streams.records import dumps
+from seqtools.text.normalize import Offsets
+from seqtools.text.subword_model import SubwordModel, read_model
+
+_CODE = re.compile(r"^[A-Z_]+: (src/\S+ )?(\[.*?\] )?")  # of an error: kind, place, condition
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How segmentations are drawn at random, for subword regularisation.
+
+    Attributes:
+        alpha: of a unigram model, the power of the segmentations' probabilities (Kudo 2018,
+            section 3.2); of a BPE model, how likely each merge is left out (Provilkov et al. 2020).
+        count: of a unigram model, the so many best segmentations are drawn from; None: all.
+        seed: of all draws.
+    """
+
+    alpha: float
+    count: int | None = None
+    seed: int = 0
+
+
+class SentencePieceTokenizer:
+    """Split into the pieces of a model.
+
+    Args:
+        path: the model's file.
+        restrict: only these pieces of the model are used, and those of one character.
+        sampling: draw segmentations instead of taking the best.
+
+    Raises:
+        ConfigError: the file cannot be opened, or the model cannot do what is asked for.
+        FormatError: it is no sentencepiece model.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        restrict: Container[str] | None = None,
+        sampling: Sampling | None = None,
+    ) -> None:
+        data = read_model(path)
+        if restrict is not None or sampling is not None:
+            model = SubwordModel.read(path)
+            if restrict is not None:
+                data = _restricted(model, restrict, path)
+            if sampling is not None:
+                _check(sampling, model.kind, path)
+        self._sampling = sampling
+        self._library = library()
+        self._processor = self._library.SentencePieceProcessor(num_threads=1)
+        try:
+            self._processor.LoadFromSerializedProto(data)
+        except RuntimeError:
+            raise FormatError(f"{path}: not a sentencepiece model") from None
+
+    @functools.cached_property
+    def known(self) -> frozenset[str]:
+        """The pieces that a text may become; any other token is unknown to the model."""
+        processor = self._processor
+        ids = list(range(len(processor)))
+        marks = (processor.IsUnknown(ids), processor.IsControl(ids), processor.IsUnused(ids))
+        pieces = zip(processor.IdToPiece(ids), *marks, strict=True)
+        return frozenset(piece for piece, *others in pieces if not any(others))
+
+    def tokenize(self, text: str) -> list[str]:
+        """The pieces of `text`; nothing is drawn."""
+        return self.tokenize_all([text])[0]
+
+    def spans(self, text: str) -> tuple[list[str], Offsets]:
+        """The pieces and where they stand; a `▁` that the text does not have is empty."""
+        return self.spans_all([text])[0]
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """The text of pieces, as the library gives it."""
+        return self.join_all([tokens])[0]
+
+    def tokenize_all(self, texts: Sequence[str]) -> list[list[str]]:
+        """The pieces of each text."""
+        pieces: list[list[str]] = _call(self._processor.Encode, list(texts), return_type=str)
+        return pieces
+
+    def spans_all(self, texts: Sequence[str]) -> list[tuple[list[str], Offsets]]:
+        """The pieces of each text and where they stand."""
+        found = _call(self._processor.Encode, list(texts), return_type="offset_mapping")
+        return [(each["pieces"], each["offsets"]) for each in found]
+
+    def join_all(self, texts: Sequence[Sequence[str]]) -> list[str]:
+        """The text of each list of pieces."""
+        if not texts:  # which the library would take for one text
+            return []
+        joined: list[str] = _call(self._processor.Decode, list(texts))
+        return joined
+
+    def draw(self, text: str, name: str | int, field: str) -> tuple[list[str], Offsets]:
+        """A random segmentation, the same for the same seed, record and field.
+
+        Args:
+            text: what is cut.
+            name: `id` or number of the record that has it.
+            field: where it stands in the record.
+        """
+        sampling = self._sampling
+        assert sampling is not None, "made without sampling"
+        key = b"%d\n%s\n%s" % (sampling.seed, dumps(name), field.encode())
+        # 2**32 - 1 would let the library take a seed of its own.
+        seed = int.from_bytes(blake2b(key, digest_size=8).digest(), "little") % (2**32 - 1)
+        self._library.SetRandomGeneratorSeed(seed)
+        found = _call(
+            self._processor.Encode,
+            text,
+            return_type="offset_mapping",
+            enable_sampling=True,
+            nbest_size=sampling.count or -1,
+            alpha=sampling.alpha,
+        )
+        return found["pieces"], found["offsets"]
+
+
+def library() -> Any:
+    """The module sentencepiece, without what it has to say."""
+    import sentencepiece
+
+    sentencepiece.SetMinLogLevel(3)  # above all but what ends the process
+    return sentencepiece
+
+
+def explain(error: Exception) -> str:
+    """What the library says went wrong, without the place in its source."""
+    text = " ".join(str(error).split())
+    return _CODE.sub("", text) or text
+
+
+def _call(method: Any, *arguments: Any, **settings: Any) -> Any:
+    try:
+        return method(*arguments, **settings)
+    except (RuntimeError, ValueError) as error:
+        raise SeqtoolsError(f"sentencepiece: {explain(error)}") from None
+
+
+def _restricted(model: SubwordModel, kept: Container[str], path: str) -> bytes:
+    if model.kind not in ("bpe", "unigram"):
+        raise ConfigError(f"{path}: a model of kind {model.kind} cannot be restricted")
+    if not any(piece.of_text and piece.text in kept for piece in model.pieces):
+        raise ConfigError(f"{path}: none of its pieces is in the vocabulary")
+    return model.restricted(kept)
+
+
+def _check(sampling: Sampling, kind: str, path: str) -> None:
+    if kind not in ("bpe", "unigram"):
+        raise ConfigError(f"{path}: a model of kind {kind} has one segmentation only")
+    if kind == "bpe":
+        if sampling.count is not None:
+            raise ConfigError(f"{path}: a BPE model has no list of best segmentations to draw from")
+        if sampling.alpha > 1:
+            raise ConfigError(f"{path}: of a BPE model alpha is a probability, at most 1")

@@ -11,6 +11,7 @@ from seqtools.models.transformer_mlm import TransformerMlm, TransformerMlmConfig
 from seqtools.models.transformer_seq2seq import TransformerSeq2Seq, TransformerSeq2SeqConfig
 from seqtools.nn import multihead
 from seqtools.nn.positions import POSITIONS
+from seqtools.nn.transformer import Shape
 from seqtools.text.vocab import Vocabulary
 
 V, W = 9, 7  # target and source entries
@@ -255,6 +256,13 @@ def test_a_batch_without_gaps_has_no_target():
     inputs, lengths = _padded([[5, 4]])
     batch = TensorBatch(inputs, torch.full_like(inputs, -100), lengths)
     assert _mlm().loss(batch)[0].terms["nll"][1] == 0
+
+
+def test_layers_are_shaped_as_the_options_say():
+    options = {"dropout": 0.3, "attention_dropout": 0.2, "activation": "geglu", "norm": "post"}
+    config = TransformerLmConfig(**SIZES | options, rms_norm=True)
+    assert config.shape() == Shape(12, 3, 20, **options, rms_norm=True)
+    assert TransformerLmConfig(hidden=12, heads=3).shape().feedforward == 48
 
 
 @pytest.mark.parametrize("fused", [False, True])

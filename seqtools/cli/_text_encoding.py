@@ -42,10 +42,11 @@ class TextEncoder(Encoder):
             RecordError: a field is of another type, or cannot be encoded.
         """
         if self.task == "lm":
-            item = self.prompt(place, raw, record)
-            own = len(self._encode_targets(record, place))
-            inputs = len(item.prefix)
-            return Text(place, raw, record, item.prefix, places=[*range(inputs - own, inputs)])
+            ids = self._encode_targets(record, place)
+            inputs = self._started(ids)
+            refuse_long(len(inputs), self.positions, "the text")
+            start = len(inputs) - len(ids)
+            return Text(place, raw, record, inputs, places=[*range(start, len(inputs))])
         parts = [self._part(record, prefix, place) for prefix in self._there(record)]
         return self._row(place, raw, record, parts)
 

@@ -175,7 +175,8 @@ def fill(streams: Streams, setup: Setup, attended: AttentionChoice, top_k: int) 
 def encode(streams: Streams, setup: Setup, attended: AttentionChoice, pool: str) -> None:
     """Give vectors of texts: the states of the model's top layer.
 
-    Reads tokens and, if there, text_pair_tokens; adds vector or, with --pool none, vectors.
+    Reads tokens and, for an mlm and if there, text_pair_tokens; adds vector or, with --pool none,
+    vectors.
     """
     from seqtools.cli import _decode_work, _decoding
     from seqtools.cli._text_encoding import TextEncoder

@@ -120,6 +120,10 @@ def test_a_language_model_is_fed_a_prompt() -> None:
     made = TextEncoder(Description("gru", "lm", {}, names, {"sampling": "records"}, {}))
     item = text(made, tokens=["a", "b"])
     assert (item.prefix, item.places) == ([BOS, A, B], [1, 2])
+    # each token is looked at once, and no output is to begin with anything
+    item = text(made, tokens=["a", "<sep>"], prefix_tokens="odd")
+    assert (item.prefix, item.places) == ([BOS, A, UNK], [1, 2])
+    assert made.counts["reserved"] == 1
 
 
 def test_gaps_are_filled_in_order() -> None:

@@ -166,6 +166,10 @@ model_option = click.option(
     "--model", required=True, metavar="FILE", help="Model file that seq-train made."
 )
 
+candidates_option = click.option(
+    "--top-k", type=POSITIVE, default=10, show_default=True, help="How many tokens."
+)
+
 _BATCHES = (
     click.option(
         "--batch-size", type=POSITIVE, default=64, show_default=True,

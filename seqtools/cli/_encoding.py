@@ -215,6 +215,8 @@ class Encoder:
             )
         if counts["reserved"]:
             warn(f"tokens spelled like special symbols, read as unknown: {counts['reserved']}")
+        if counts["unseen pairs"]:
+            warn(f"second texts, of which training had none: {counts['unseen pairs']}")
         if counts["short of positions"]:
             warn(
                 f"outputs cut where the model's {self.positions} positions end:"

@@ -113,6 +113,7 @@ class TextEncoder(Encoder):
         wrapped = self._wrapped
         if len(parts) == 2 and not wrapped and self._kind == "tokens":
             raise RecordError("the vocabulary has no <cls> and <sep>, which pairs of texts need")
+        self.counts["unseen pairs"] += len(parts) == 2 and self._options.get("pairs") is False
         item = Text(place, raw, record, [specials["cls"]] if wrapped else [])
         for number, ids in enumerate(self._fit(parts, (1 + len(parts)) * wrapped)):
             start = len(item.prefix)

@@ -18,6 +18,7 @@ from seqtools.cli._decode_options import (
     Search,
     Setup,
     Windows,
+    candidates_option,
     drawing_options,
     model_option,
     models_option,
@@ -127,7 +128,7 @@ def score(streams: Streams, setup: Setup, windows: Windows, attended: AttentionC
     epilog=example("seq-decode predict --model lm.safetensors --top-k 5 tok.jsonl > next.jsonl")
 )
 @models_option
-@click.option("--top-k", type=POSITIVE, default=10, show_default=True, help="How many tokens.")
+@candidates_option
 @plain_attention_options
 @setup_options
 @filter_options
@@ -145,7 +146,7 @@ def predict(streams: Streams, setup: Setup, attended: AttentionChoice, top_k: in
     epilog=example("seq-decode fill --model mlm.safetensors --top-k 3 gaps.jsonl > filled.jsonl")
 )
 @models_option
-@click.option("--top-k", type=POSITIVE, default=10, show_default=True, help="How many tokens.")
+@candidates_option
 @plain_attention_options
 @setup_options
 @filter_options

@@ -80,6 +80,20 @@ def test_without_symbols_texts_stand_bare() -> None:
         text(encoder(BARE), tokens=[])
 
 
+def test_second_texts_are_told_of_where_training_had_none(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    pair = {"tokens": ["a"], "text_pair_tokens": ["b"]}
+    for made in (encoder(), encoder(pairs=True), encoder(pairs=False)):
+        text(made, **pair)
+        text(made, tokens=["a"], text_pair_tokens=[])
+        gapped(made, **pair)
+        assert capfd.readouterr().err == ""
+        made.report()
+    warning = "second texts, of which training had none: 2"
+    assert warning in capfd.readouterr().err
+
+
 def test_ids_are_taken_as_they_are() -> None:
     item = gapped(encoder(ids=True), ids=[A, MASK], text_pair_ids=[MASK, C])
     assert item.prefix == [A, MASK, MASK, C]

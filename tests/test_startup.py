@@ -12,7 +12,7 @@ import tomllib
 
 import pytest
 
-from tests.cli.helpers import ROOT, environment
+from tests.cli.helpers import ROOT, environment, run
 
 SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
 HEAVY = {"torch", "numpy", "numba", "jieba", "rjieba", "sentencepiece", "sacrebleu", "rich"}
@@ -98,6 +98,12 @@ ngram 1=4
 """
 
 
+def learn(path):
+    """A model of subwords."""
+    command = ("--size", "99", "--soft-size", "-o", str(path), "--quiet")
+    assert run("seq-vocab", "subword", *command, stdin=TEXT).status == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "stdin", "needs"),
     [
@@ -109,7 +115,10 @@ ngram 1=4
         ("seq-tokenize char", TEXT, ""),
         ("seq-tokenize whitespace --reverse", TEXT, ""),
         ("seq-tokenize jieba", TEXT, "jieba rjieba"),
+        ("seq-tokenize sentencepiece --subword-model m", TEXT, "sentencepiece"),
         ("seq-vocab build", TEXT, ""),
+        ("seq-vocab build --subword-model m", b"", ""),
+        ("seq-vocab subword --size 99 --soft-size -o -", TEXT, "sentencepiece"),
         ("seq-vocab encode --vocab v", TEXT, ""),
         ("seq-vocab decode --vocab v", TEXT, ""),
         ("seq-ngram extract --order 2", TEXT, ""),
@@ -134,6 +143,8 @@ def test_a_run_loads_what_it_needs(arguments, stdin, needs, tmp_path):
     (tmp_path / "v").write_text(VOCABULARY)
     (tmp_path / "a").write_text(ARPA)
     (tmp_path / "h").write_bytes(TEXT)
+    if "--subword-model m" in arguments:
+        learn(tmp_path / "m")
     program, *rest = arguments.split()
     done, _, at_end = modules(program, *rest, stdin=stdin, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

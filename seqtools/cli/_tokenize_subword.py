@@ -14,7 +14,7 @@ from seqtools.errors import ConfigError
 if TYPE_CHECKING:
     from seqtools.cli.tokenize import Plan
     from seqtools.streams.parallel import Counts, Together, Transform
-    from seqtools.text.tokenizers.sentencepiece import Sampling
+    from seqtools.text.tokenizers.drawing import Sampling
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Subwords:
 
     def sampling(self) -> Sampling | None:
         """How segmentations are drawn."""
-        from seqtools.text.tokenizers.sentencepiece import Sampling
+        from seqtools.text.tokenizers.drawing import Sampling
 
         if self.sample is None:
             return None

@@ -1,11 +1,12 @@
 """The file of a sentencepiece model: its pieces, read and changed without the library.
 
 It is a protocol buffer (`sentencepiece_model.proto`). Field 1, once for each piece, holds its text
-(1) and its type (3); field 2 is how the model was trained, with the kind of model (3).
+(1), its score (2) and its type (3); field 2 is how it was trained, with the kind of model (3).
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -16,7 +17,7 @@ from seqtools.streams.files import native, reason
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
 _PIECE, _TRAINING = 1, 2
-_TEXT, _TYPE, _KIND = 1, 3, 3
+_TEXT, _SCORE, _TYPE, _KIND = 1, 2, 3, 3
 _TYPE_TAG = bytes([_TYPE << 3 | _VARINT])
 _KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 
@@ -37,6 +38,7 @@ class Piece(NamedTuple):
 
     text: str
     type: int
+    score: float = 0.0
 
     @property
     def of_text(self) -> bool:
@@ -98,7 +100,7 @@ class SubwordModel:
                     for inner, chosen, _ in _fields(_message(value)):
                         if inner == _KIND and isinstance(chosen, int):
                             kind = chosen
-        except (ValueError, IndexError):
+        except (ValueError, IndexError, struct.error):
             pieces = []
         if not pieces or kind not in _KINDS:
             raise FormatError("not a sentencepiece model")
@@ -114,7 +116,7 @@ class SubwordModel:
         parts = []
         for number, value, raw in _fields(self.data):
             if number == _PIECE:
-                text, kind = next(pieces)
+                text, kind, _ = next(pieces)
                 if kind in (PieceType.NORMAL, PieceType.UNUSED):
                     used = text in kept or len(text) == 1
                     raw = _retyped(_message(value), PieceType.NORMAL if used else PieceType.UNUSED)
@@ -178,13 +180,15 @@ def _message(value: int | bytes) -> bytes:
 
 
 def _piece(data: bytes) -> Piece:
-    text, kind = b"", int(PieceType.NORMAL)
+    text, kind, score = b"", int(PieceType.NORMAL), 0.0
     for number, value, _ in _fields(data):
         if number == _TEXT:
             text = _message(value)
+        elif number == _SCORE:
+            (score,) = struct.unpack("<f", _message(value))
         elif number == _TYPE and isinstance(value, int):
             kind = value
-    return Piece(text.decode("utf-8"), kind)
+    return Piece(text.decode("utf-8"), kind, score)
 
 
 def _retyped(data: bytes, kind: PieceType) -> bytes:

@@ -187,7 +187,7 @@ def _translate(text: str, error: Exception, size: int, skipped: int) -> Exceptio
     if found := _TOO_LARGE.search(text):
         return ConfigError(
             f"size {size} is too large, these texts yield at most {found[1]} pieces"
-            " (a soft size takes fewer)"
+            " (--soft-size takes fewer)"
         )
     if found := _TOO_SMALL.search(text):
         return ConfigError(

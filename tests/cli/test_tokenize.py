@@ -35,6 +35,17 @@ def corpus(tmp_path_factory) -> list[str]:
     return list(map(str, paths))
 
 
+@pytest.fixture(scope="module")
+def subwords(corpus: list[str], tmp_path_factory):
+    """A folder with a model of subwords, `m`, and a vocabulary of some of its pieces, `v`."""
+    folder = tmp_path_factory.mktemp("subwords")
+    settings = ("--size", "80", "--soft-size", "--field", "src", "--quiet", "-o", "m")
+    assert run("seq-vocab", "subword", *settings, *corpus, cwd=folder).status == 0
+    pieces = run("seq-vocab", "build", "--subword-model", "m", cwd=folder)
+    (folder / "v").write_bytes(b"".join(line + b"\n" for line in pieces.lines[:40]))
+    return folder
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -43,12 +54,17 @@ def corpus(tmp_path_factory) -> list[str]:
         "char --field src",
         "jieba --mode search --no-hmm --user-dict words --offsets",
         "jieba --pos --user-dict words",
+        "sentencepiece --subword-model m --lowercase --normalize nfkc --offsets --field src",
+        "sentencepiece --subword-model m --restrict-vocab v --field src --field text",
+        "sentencepiece --subword-model m --sample 0.2 --sample-from 9 --seed 3",
     ],
 )
-def test_workers_get_every_option(arguments: str, corpus: list[str], tmp_path) -> None:
+def test_workers_get_every_option(arguments: str, corpus: list[str], tmp_path, subwords) -> None:
+    for name in ("m", "v"):
+        (tmp_path / name).write_bytes((subwords / name).read_bytes())
     (tmp_path / "words").write_text("晓帅在 100 nr\n", encoding="utf-8")
     one, two = (
-        run(TOKENIZE, *arguments.split(), "--jobs", jobs, *corpus, cwd=tmp_path)
+        run(TOKENIZE, *arguments.split(), "--jobs", jobs, "--quiet", *corpus, cwd=tmp_path)
         for jobs in ("1", "3")
     )
     assert one == two
@@ -99,6 +115,17 @@ def test_the_locale_changes_nothing(kind: str) -> None:
         ("jieba --reverse --user-dict /dev/null", "--reverse needs no dictionary"),
         ("jieba --user-dict absent", "absent: No such file"),
         ("word --mode full", "No such option"),
+        ("sentencepiece", "Missing option '--subword-model'"),
+        ("sentencepiece --subword-model absent", "absent: No such file or directory"),
+        ("sentencepiece --subword-model m --keep-space", "No such option"),
+        ("sentencepiece --subword-model m --threshold 2", "--threshold needs --restrict-vocab"),
+        ("sentencepiece --subword-model m --sample-from 2", "--sample-from needs --sample"),
+        ("sentencepiece --subword-model m --sample nan", "not a finite number"),
+        ("sentencepiece --subword-model m --sample 1 --lossless", "exclude each other"),
+        ("sentencepiece --subword-model m --reverse --sample 1", "--sample makes no sense"),
+        ("sentencepiece --subword-model m --reverse --lossless", "--lossless makes no sense"),
+        ("sentencepiece --subword-model m --reverse --offsets", "--offsets makes no sense"),
+        ("sentencepiece --subword-model m --reverse --restrict-vocab v", "--restrict-vocab makes"),
         ("wrod", "No such command"),
     ],
 )
@@ -162,3 +189,48 @@ def test_a_long_list_of_useless_words_is_cut(tmp_path) -> None:
     done = run(TOKENIZE, "jieba", "--user-dict", str(path), stdin=SHORT)
     assert done.stderr.startswith(f"seq-tokenize: warning: {path}: 30 entries can never be found")
     assert done.stderr.endswith('"《9》" (line 10) and 20 more\n')
+
+
+def texts(*texts: str) -> bytes:
+    return b"".join(
+        json.dumps({"src": text, "n": n}).encode() + b"\n" for n, text in enumerate(texts)
+    )
+
+
+def test_drawn_pieces_belong_to_a_record_wherever_it_is_read(subwords) -> None:
+    sample = ("sentencepiece", "--subword-model", "m", "--sample", "0.1", "--field", "src")
+    data = texts(*["南京航空航天大学 Don't 3.14 café 的研究生 Don't"] * 9)
+    whole = run(TOKENIZE, *sample, stdin=data, cwd=subwords)
+    assert (whole.status, whole.stderr) == (0, "")
+    assert run(TOKENIZE, *sample, stdin=data, cwd=subwords) == whole
+    assert len({line.partition(b"src_tokens")[2] for line in whole.lines}) > 3
+    part = run(TOKENIZE, *sample, "--shard", "2/3", stdin=data, cwd=subwords)
+    assert part.lines == whole.lines[1::3]
+    tail = run(
+        TOKENIZE, *sample, "--first-record", "5", cwd=subwords,
+        stdin=b"".join(line + b"\n" for line in data.split(b"\n")[4:9]),
+    )  # fmt: skip
+    assert tail.lines == whole.lines[4:]
+    assert run(TOKENIZE, *sample, "--seed", "1", stdin=data, cwd=subwords).stdout != whole.stdout
+    named = data.replace(b'"n"', b'"id"')
+    once, mixed = (
+        sorted(run(TOKENIZE, *sample, stdin=lines, cwd=subwords).lines)
+        for lines in (named, b"".join(sorted(named.splitlines(keepends=True), reverse=True)))
+    )
+    assert once == mixed
+
+
+def test_a_threshold_needs_counts(subwords) -> None:
+    restrict = ("--restrict-vocab", "v", "--threshold", "2")
+    done = run(TOKENIZE, "sentencepiece", "--subword-model", "m", *restrict, cwd=subwords)
+    assert (done.status, done.stdout) == (2, b"")
+    assert done.stderr == "seq-tokenize: v: --threshold needs counts, and it has none\n"
+
+
+def test_ten_megabytes_of_pieces_in_one_record(subwords) -> None:
+    text = "ab 3.14 " * 1_300_000
+    piped = (TOKENIZE, "sentencepiece", "--subword-model", "m", "--quiet", "--lossless")
+    done = run(*piped, "--field", "src", stdin=texts(text[:-1]), cwd=subwords, timeout=240)
+    assert (done.status, done.stderr) == (0, "")
+    tokens = json.loads(done.stdout)["src_tokens"]
+    assert "".join(tokens) == "▁" + text[:-1].replace(" ", "▁")

@@ -1,9 +1,13 @@
 import json
+import os
 import random
+import signal
+import subprocess
+import time
 
 import pytest
 
-from tests.cli.helpers import environment, run
+from tests.cli.helpers import command, environment, run
 
 VOCAB = "seq-vocab"
 TIES = """\
@@ -98,6 +102,18 @@ def test_what_is_no_id(bad: bytes, tmp_path) -> None:
         ("build --specials none,mask", "unknown special 'none'"),
         ("build --max-size 0", "--max-size"),
         ("build --min-count 0", "--min-count"),
+        ("build --subword-model absent", "absent: No such file or directory"),
+        ("build --subword-model m f", "reads no records"),
+        ("build --subword-model m --field a", "--field makes no sense with --subword-model"),
+        ("build --subword-model m --max-size 9", "--max-size makes no sense"),
+        ("build --subword-model m --jobs 2", "--jobs makes no sense"),
+        ("subword --size 20", "Missing option '-o'"),
+        ("subword -o /dev/null", "Missing option '--size'"),
+        ("subword -o /dev/null --size 3", "--size"),
+        ("subword -o /dev/null --size 20 --kind word", "--kind"),
+        ("subword -o /dev/null --size 20 --character-coverage 0.5", "at least 0.98"),
+        ("subword -o /dev/null --size 20 --user-symbol a --user-symbol a", "'a' stands twice"),
+        ("subword -o absent/m --size 20", "absent/m: cannot be written"),
         ("encode", "Missing option '--vocab'"),
         ("encode --vocab absent", "absent: No such file or directory"),
     ],
@@ -115,3 +131,88 @@ def test_the_vocabulary_may_come_through_the_pipe(tmp_path) -> None:
     done = run(VOCAB, "encode", "--vocab", "-", "in", stdin=b"\n{}\n", cwd=tmp_path)
     assert done.status == 1
     assert done.stderr.startswith("seq-vocab: <stdin>:2: not a vocabulary entry")
+
+
+def learn(folder, data: bytes, *options: str):
+    return run(
+        VOCAB, "subword", "--size", "60", "--soft-size", "-o", "m", *options, stdin=data, cwd=folder
+    )
+
+
+def pieces(folder) -> list[str]:
+    return tokens(run(VOCAB, "build", "--subword-model", "m", cwd=folder).stdout)
+
+
+PAIRS = b"".join(
+    json.dumps({"src": src, "tgt": tgt}).encode() + b"\n"
+    for src, tgt in (("rot rot", "red"), ("grün", "green"), ("blau", "blue"))
+)
+
+
+def test_several_fields_make_one_model(tmp_path) -> None:
+    done = learn(tmp_path, PAIRS, "--field", "src", "--field", "tgt")
+    assert (done.status, done.stdout) == (0, b"")
+    assert {"o", "ü", "d"} < set(pieces(tmp_path))
+    both = tmp_path.joinpath("m").read_bytes()
+    learn(tmp_path, PAIRS, "--field", "src", "--field", "tgt")
+    assert tmp_path.joinpath("m").read_bytes() == both
+    learn(tmp_path, PAIRS, "--field", "src")
+    assert "d" not in pieces(tmp_path)
+
+
+def test_what_was_seen_and_used_is_said(tmp_path) -> None:
+    data = b"".join(b'{"text":"%c%c"}\n' % (letter, letter) for letter in range(97, 123))
+    done = learn(tmp_path, data, "--sample-records", "5")
+    assert done.stderr.startswith("seq-vocab: records: 26 read, 5 used; pieces: ")
+    single = {piece for piece in pieces(tmp_path)[4:] if piece.isalpha()}
+    assert len({piece[0] for piece in single}) == 5
+    learn(tmp_path, data, "--sample-records", "5", "--seed", "1")
+    assert single != {piece for piece in pieces(tmp_path)[4:] if piece.isalpha()}
+    assert learn(tmp_path, data, "--quiet").stderr == ""
+
+
+def test_what_the_library_would_skip_is_said(tmp_path) -> None:
+    done = learn(tmp_path, '{"text":"a▅"}\n{"text":"ab"}\n'.encode(), "--quiet")
+    assert (done.status, done.stderr) == (
+        0,
+        "seq-vocab: warning: not learned from, as the library keeps U+2585 (▅) for itself:"
+        " 1 of the texts\n",
+    )
+
+
+def test_what_becomes_of_text_is_in_the_vocabulary(tmp_path) -> None:
+    """All pieces of a text are found again, but for unknown stretches."""
+    done = learn(tmp_path, PAIRS, "--field", "src", "--byte-fallback", "--size", "300")
+    assert done.status == 0
+    vocabulary = run(VOCAB, "build", "--subword-model", "m", cwd=tmp_path).stdout
+    tmp_path.joinpath("v").write_bytes(vocabulary)
+    assert [json.loads(line)["id"] for line in vocabulary.splitlines()] == [
+        *range(vocabulary.count(b"\n"))
+    ]
+    data = '{"text":"rot 中 <s> zebra"}\n'.encode()
+    split = run("seq-tokenize", "sentencepiece", "--subword-model", "m", stdin=data, cwd=tmp_path)
+    ids = run(VOCAB, "encode", "--vocab", "v", stdin=split.stdout, cwd=tmp_path)
+    assert (ids.status, ids.stderr) == (0, "")
+    learn(tmp_path, PAIRS, "--field", "src")
+    assert not {"<s>", "</s>", "<unk>"} & set(pieces(tmp_path)[4:])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_learning_is_ended_by_a_signal(number: int, tmp_path) -> None:
+    """The library does not look at signals, and what it has to do here takes minutes."""
+    data = json.dumps({"text": "".join(random.Random(1).choices("ab", k=1 << 20))}).encode()
+    with subprocess.Popen(
+        [*command(VOCAB), "subword", "--size", "5000", "--soft-size", "-o", "m"],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env=environment(),
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+    ) as process:  # fmt: skip
+        process.stdin.write(data)
+        process.stdin.close()
+        threads = f"/proc/{process.pid}/task"
+        while len(os.listdir(threads)) < 2:  # until it learns
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert process.wait(60) == -number
+        assert process.stderr.read() == b""
+    assert os.listdir(tmp_path) == []

@@ -8,34 +8,18 @@ one piece for each byte of its UTF-8, `<0xE4>`.
 from __future__ import annotations
 
 import functools
+import random
 import re
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 from seqtools.errors import ConfigError, FormatError, SeqtoolsError
 from seqtools.streams.records import dumps
 from seqtools.text.normalize import Offsets
 from seqtools.text.subword_model import SubwordModel, read_model
+from seqtools.text.tokenizers.drawing import Drawer, Sampling, drawer, finish
 
 _CODE = re.compile(r"^[A-Z_]+: (src/\S+ )?(\[.*?\] )?")  # of an error: kind, place, condition
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How segmentations are drawn at random, for subword regularisation.
-
-    Attributes:
-        alpha: of a unigram model, the power of the segmentations' probabilities (Kudo 2018,
-            section 3.2); of a BPE model, how likely each merge is left out (Provilkov et al. 2020).
-        count: of a unigram model, the so many best segmentations are drawn from; None: all.
-        seed: of all draws.
-    """
-
-    alpha: float
-    count: int | None = None
-    seed: int = 0
 
 
 class SentencePieceTokenizer:
@@ -59,19 +43,25 @@ class SentencePieceTokenizer:
         sampling: Sampling | None = None,
     ) -> None:
         data = read_model(path)
-        if restrict is not None or sampling is not None:
-            model = SubwordModel.read(path)
-            if restrict is not None:
-                data = _restricted(model, restrict, path)
-            if sampling is not None:
-                _check(sampling, model.kind, path)
-        self._sampling = sampling
-        self._library = library()
-        self._processor = self._library.SentencePieceProcessor(num_threads=1)
+        if restrict is not None:
+            data = _restricted(SubwordModel.read(path), restrict, path)
+        self._seed = 0
+        self._drawer: Drawer | None = None
+        if sampling is not None:
+            self._seed = sampling.seed
+            try:
+                self._drawer = drawer(SubwordModel.parse(data), sampling)
+            except SeqtoolsError as error:
+                raise type(error)(f"{path}: {error}") from None
+        self._processor = library().SentencePieceProcessor(num_threads=1)
         try:
             self._processor.LoadFromSerializedProto(data)
         except RuntimeError:
             raise FormatError(f"{path}: not a sentencepiece model") from None
+
+    @functools.cached_property
+    def _byte_fallback(self) -> bool:
+        return any(self._processor.IsByte(list(range(len(self._processor)))))
 
     @functools.cached_property
     def known(self) -> frozenset[str]:
@@ -119,21 +109,11 @@ class SentencePieceTokenizer:
             name: `id` or number of the record that has it.
             field: where it stands in the record.
         """
-        sampling = self._sampling
-        assert sampling is not None, "made without sampling"
-        key = b"%d\n%s\n%s" % (sampling.seed, dumps(name), field.encode())
-        # 2**32 - 1 would let the library take a seed of its own.
-        seed = int.from_bytes(blake2b(key, digest_size=8).digest(), "little") % (2**32 - 1)
-        self._library.SetRandomGeneratorSeed(seed)
-        found = _call(
-            self._processor.Encode,
-            text,
-            return_type="offset_mapping",
-            enable_sampling=True,
-            nbest_size=sampling.count or -1,
-            alpha=sampling.alpha,
-        )
-        return found["pieces"], found["offsets"]
+        assert self._drawer is not None, "made without sampling"
+        normal, places = self._processor.Normalize(text, with_offsets=True)
+        source = random.Random(f"{self._seed}\n{field}\n{dumps(name).decode()}")
+        parts = self._drawer.draw(normal, source)
+        return finish(parts, places, self.known, byte_fallback=self._byte_fallback)
 
 
 def library() -> Any:
@@ -163,13 +143,3 @@ def _restricted(model: SubwordModel, kept: Container[str], path: str) -> bytes:
     if not any(piece.of_text and piece.text in kept for piece in model.pieces):
         raise ConfigError(f"{path}: none of its pieces is in the vocabulary")
     return model.restricted(kept)
-
-
-def _check(sampling: Sampling, kind: str, path: str) -> None:
-    if kind not in ("bpe", "unigram"):
-        raise ConfigError(f"{path}: a model of kind {kind} has one segmentation only")
-    if kind == "bpe":
-        if sampling.count is not None:
-            raise ConfigError(f"{path}: a BPE model has no list of best segmentations to draw from")
-        if sampling.alpha > 1:
-            raise ConfigError(f"{path}: of a BPE model alpha is a probability, at most 1")

@@ -39,12 +39,13 @@ def test_pieces_are_those_of_the_library(kind, byte_fallback):
     processor.LoadFromSerializedProto(data)
     ids = list(range(len(processor)))
     assert model.kind == kind
-    assert [text for text, _ in model.pieces] == processor.IdToPiece(ids)
-    types = [kind for _, kind in model.pieces]
+    assert [piece.text for piece in model.pieces] == processor.IdToPiece(ids)
+    assert [piece.score for piece in model.pieces] == processor.GetScore(ids)
+    types = [piece.type for piece in model.pieces]
     assert [kind == PieceType.UNKNOWN for kind in types] == processor.IsUnknown(ids)
     assert [kind == PieceType.CONTROL for kind in types] == processor.IsControl(ids)
     assert [kind == PieceType.BYTE for kind in types] == processor.IsByte(ids)
-    symbols = [text for text, kind in model.pieces if kind == PieceType.USER_DEFINED]
+    symbols = [piece.text for piece in model.pieces if piece.type == PieceType.USER_DEFINED]
     assert symbols == ["<mask>", "fox"]
     assert sum(each.of_text for each in model.pieces) == len(ids) - 3  # <unk>, <s>, </s>
 
@@ -53,7 +54,9 @@ def test_what_the_file_says_is_read():
     long = "x" * 200
     data = piece("<unk>", 2) + piece("a") + piece(long, 5) + TRAINING + message(9, b"?")
     model = SubwordModel.parse(data)
-    assert model == SubwordModel(data, [Piece("<unk>", 2), Piece("a", 1), Piece(long, 5)], "bpe")
+    assert model == SubwordModel(
+        data, [Piece("<unk>", 2, -1), Piece("a", 1, -1), Piece(long, 5, -1)], "bpe"
+    )
     # A type comes in place of the one that was there, or is added; all else stays.
     assert model.restricted({long}) == (
         piece("<unk>", 2) + piece("a", 1) + piece(long, 1) + TRAINING + message(9, b"?")
@@ -76,6 +79,7 @@ def test_what_the_file_says_is_read():
         piece("a") + message(2, b"\x18\x09"),
         (piece("a") + TRAINING)[:-1],
         message(1, b"\x0a\x01\xff") + TRAINING,
+        message(1, b"\x0a\x01a\x10\x01") + TRAINING,
         b"\x08\x01" + TRAINING,
     ],
 )

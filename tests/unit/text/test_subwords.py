@@ -12,7 +12,7 @@ TEXTS = ["red fox ran home", "blue fox sat down", "red hen ran down"]
 
 
 def pieces(texts, recipe):
-    return {text for text, _ in SubwordModel.parse(learn(iter(texts), recipe).data).pieces}
+    return {piece.text for piece in SubwordModel.parse(learn(iter(texts), recipe).data).pieces}
 
 
 @pytest.mark.parametrize(("kind", "most"), [("bpe", 67), ("unigram", 23)])
@@ -34,7 +34,7 @@ def test_the_same_texts_give_the_same_bytes(kind):
 def test_the_first_merges_are_the_most_frequent_pairs():
     # Of "ab" x 3, "bc" x 2: (a, b) 3 times, then (▁, ab) 3 times, then the two of bc.
     data = learn(iter(["ab ab ab bc bc"]), Recipe("bpe", 200, soft_size=True)).data
-    merged = [text for text, _ in SubwordModel.parse(data).pieces if len(text) > 1]
+    merged = [each.text for each in SubwordModel.parse(data).pieces if len(each.text) > 1]
     assert merged[:5] == ["<unk>", "<s>", "</s>", "ab", "▁ab"]
 
 
@@ -48,7 +48,7 @@ def test_long_texts_are_learned_from():
 def test_texts_that_the_library_skips_are_counted():
     learned = learn(iter(["a\u2585b", "xy", "\u2585"]), Recipe("bpe", 50, soft_size=True))
     assert learned.skipped == 2
-    assert {"x", "y"} < {text for text, _ in SubwordModel.parse(learned.data).pieces}
+    assert {"x", "y"} < {piece.text for piece in SubwordModel.parse(learned.data).pieces}
     with pytest.raises(FormatError, match=r"^no text to learn from: those with U\+2585 .* are 1$"):
         learn(iter(["\u2585"]), Recipe("bpe", 50))
 

@@ -2,7 +2,6 @@
 
 import collections
 import itertools
-import math
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +12,8 @@ from seqtools.streams.records import loads
 from seqtools.text.normalize import Normalizer
 from seqtools.text.subwords import Recipe, learn
 from seqtools.text.tokenizers.blocks import Care, JoinBlock, SplitBlock, SplitDrawn, trace
-from seqtools.text.tokenizers.sentencepiece import Sampling, SentencePieceTokenizer, library
+from seqtools.text.tokenizers.drawing import Sampling
+from seqtools.text.tokenizers.sentencepiece import SentencePieceTokenizer, library
 
 TEXTS = ["red fox ran home", "blue fox sat down", "red hen ran down", "中文 字"]
 RECIPES = {
@@ -87,56 +87,6 @@ def test_unknown_stretches_come_out_as_they_are(models):
 
 
 # Drawn segmentations
-
-
-def drawn(path, sampling, text, rounds):
-    tokenizer = SentencePieceTokenizer(path, sampling=sampling)
-    counts = collections.Counter(
-        tuple(tokenizer.draw(text, number, "text")[0]) for number in range(rounds)
-    )
-    assert all("".join(pieces) == "▁" + text.replace(" ", "▁") for pieces in counts)
-    return counts
-
-
-def segmentations(pieces, text):
-    """Every way to cut a text into the pieces, and the sum of their scores."""
-    if not text:
-        return {(): 0.0}
-    found = {}
-    for piece, score in pieces.items():
-        if text.startswith(piece):
-            for rest, sum_of_scores in segmentations(pieces, text[len(piece) :]).items():
-                found[piece, *rest] = score + sum_of_scores
-    return found
-
-
-@pytest.mark.parametrize("alpha", [0.1, 1.0])
-@pytest.mark.parametrize("count", [None, 3])
-def test_unigram_segmentations_are_drawn_by_their_probabilities(tmp_path, alpha, count):
-    texts = ["aab aaab aa abab baab"] * 3
-    path = tmp_path / "m"
-    path.write_bytes(learn(iter(texts), Recipe("unigram", 12, soft_size=True)).data)
-    reference = processor(str(path))
-    pieces = {reference.IdToPiece(n): reference.GetScore(n) for n in range(3, len(reference))}
-    every = segmentations(pieces, "▁aab")
-    assert len(every) > 3
-    best = sorted(every, key=every.get, reverse=True)[:count]
-    weights = {cut: math.exp(alpha * every[cut]) for cut in best}
-    total = sum(weights.values())
-    rounds = 4000
-    counts = drawn(str(path), Sampling(alpha, count), "aab", rounds)
-    assert set(counts) <= set(best)
-    for cut, weight in weights.items():
-        share = weight / total
-        assert abs(counts[cut] / rounds - share) < 5 * math.sqrt(share * (1 - share) / rounds)
-
-
-def test_merges_of_bpe_are_left_out(models):
-    text = "red fox"
-    best = tuple(SentencePieceTokenizer(models["bpe"]).tokenize(text))
-    assert set(drawn(models["bpe"], Sampling(0.0), text, 20)) == {best}
-    assert set(drawn(models["bpe"], Sampling(1.0), text, 20)) == {tuple("▁red▁fox")}
-    assert len(drawn(models["bpe"], Sampling(0.5), text, 50)) > 5
 
 
 @pytest.mark.parametrize("name", ["bpe", "unigram"])

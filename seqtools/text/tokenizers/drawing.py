@@ -15,7 +15,7 @@ import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from seqtools.errors import ConfigError
 from seqtools.text.normalize import Offsets
@@ -67,12 +67,9 @@ def drawer(model: SubwordModel, sampling: Sampling) -> Drawer:
     return BpeDrawer(model, sampling)
 
 
-class _Kept(NamedTuple):
-    """One of the best segmentations of a text's beginning: its score, and what it goes on from."""
-
-    score: float
-    start: int
-    rank: int
+# One of the best segmentations of a text's beginning: its score; where its last part begins, and
+# which of the best up to there it goes on from.
+_Kept = tuple[float, int, int]
 
 
 class UnigramDrawer:
@@ -134,20 +131,21 @@ class UnigramDrawer:
 
     def best(self, text: str, count: int) -> list[list[_Kept]]:
         """For each end of a beginning of the text, its `count` best segmentations."""
-        kept = [[_Kept(0.0, 0, 0)]]
+        kept: list[list[_Kept]] = [[(0.0, 0, 0)]]
         for end in range(1, len(text) + 1):
             ways = [
-                _Kept(before.score + score, start, rank)
+                (before[0] + score, start, rank)
                 for start, score in self.arrivals(text, end)
                 for rank, before in enumerate(kept[start])
             ]
-            kept.append(heapq.nlargest(count, ways))
+            ways.sort(reverse=True)  # of runs that are sorted
+            kept.append(ways[:count])
         return kept
 
     def _draw_from_best(self, text: str, count: int, source: random.Random) -> list[str]:
         kept = self.best(text, count)
-        alpha, top = self._sampling.alpha, kept[-1][0].score
-        weights = [math.exp(alpha * (each.score - top)) for each in kept[-1]]
+        alpha, top = self._sampling.alpha, kept[-1][0][0]
+        weights = [math.exp(alpha * (score - top)) for score, _, _ in kept[-1]]
         (rank,) = source.choices(range(len(weights)), weights)
         parts = []
         end = len(text)

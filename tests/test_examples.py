@@ -12,6 +12,7 @@ import zipfile
 from datetime import date
 
 import pytest
+from safetensors import safe_open
 
 from tests.cli.helpers import shell
 
@@ -294,6 +295,53 @@ def test_translation_of_aligned_files(tmp_path):
     assert bleu["signature"] in said
     assert [record["tgt"] for record in read(out / "test.out.jsonl")] == [b for _, b in PAIRS]
     assert "<html" in (out / "attention.html").read_text("utf-8")
+
+
+def made_anew(folder: pathlib.Path, before: dict[str, int]) -> set[str]:
+    """Which files have been written since."""
+    return {name for name, stamp in stamps(folder).items() if before.get(name) != stamp}
+
+
+def stamps(folder: pathlib.Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+TINY_TRANSFORMER = (
+    "ARCHITECTURE=transformer", "EPOCHS=2", "BEAM=2", "PICTURES=2",
+    "SIZE=--layers 1 --hidden 8 --heads 2 --feedforward 8 --threads 1 --device cpu",
+    "REGULAR=--tied --share-embeddings",
+)  # fmt: skip
+
+
+def test_translation_by_subwords_with_a_transformer(tmp_path):
+    out = tmp_path / "out"
+    typed = ("translate", *write_pairs(tmp_path), f"OUT={out}", *TINY_TRANSFORMER)
+    make(*typed, "SUBWORDS=40")
+    records = read(out / "test.out.jsonl")
+    assert all(record["src_tokens"][0] == "▁ein" for record in records[:1])
+    assert all("▁" not in record["output"] for record in records)
+    vocabulary = read(out / "subword.vocab")
+    assert len(vocabulary) == 40 - 3 + 4  # for the model's own three symbols our four
+    assert not (out / "src.vocab").exists()
+    with safe_open(out / "model.safetensors", "numpy") as file:
+        model = json.loads(file.metadata()["seqtools"])["metadata"]
+    assert model["architecture"] == "transformer"
+    assert model["config"]["share_embeddings"] is True
+    # Nothing is done twice, and what a setting changes is made anew with all that depends on it.
+    before = stamps(out)
+    make(*typed, "SUBWORDS=40")
+    assert made_anew(out, before) == set()
+    make(*typed, "SUBWORDS=40", "BEAM=1")
+    assert made_anew(out, before) == {
+        "search.asked", "test.out.jsonl", "bleu.jsonl", "attention.html",
+    }  # fmt: skip
+    before = stamps(out)
+    make(*typed, "SUBWORDS=38", "BEAM=1")
+    kept = {"train.jsonl", "valid.jsonl", "test.jsonl"}
+    assert made_anew(out, before) >= {"subword.model", "subword.vocab", "model.safetensors"}
+    assert not made_anew(out, before) & kept
+    with pytest.raises(AssertionError, match="attention of one kind"):
+        make("translate", "attentions", *typed[1:])
 
 
 def test_translation_with_every_wanted_attention_gives_a_table(tmp_path):

@@ -171,3 +171,17 @@ def test_counts_are_no_part_of_identity() -> None:
     assert one != Vocabulary(["b"], {})
     assert one != Vocabulary(["a"], {"unk": 0})
     assert one != "a"
+
+
+def test_pieces_keep_their_order_and_have_no_counts() -> None:
+    vocabulary = Vocabulary.of_pieces(["▁b", "<unk>", "a", "<mask>", "<0x0A>"])
+    assert vocabulary.tokens == ["<pad>", "<unk>", "<s>", "</s>", "▁b", "a", "<mask>", "<0x0A>"]
+    assert vocabulary.counts is None
+    assert list(vocabulary.entries())[3:5] == [
+        {"id": 3, "token": "</s>", "special": "eos"},
+        {"id": 4, "token": "▁b"},
+    ]
+    masked = Vocabulary.of_pieces(["a", "<mask>"], specials=["mask"])
+    assert (masked.tokens, masked.specials) == (["<mask>", "a"], {"mask": 0})
+    with pytest.raises(FormatError, match="'a' stands twice"):
+        Vocabulary.of_pieces(["a", "a"])

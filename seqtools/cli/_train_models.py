@@ -24,6 +24,8 @@ NORMS = ("pre", "post")
 POSITIONS = ("sinusoidal", "learned", "shaw", "t5", "rotary", "alibi", "none")
 SHARE = FiniteFloat(0, 1, high_open=True)
 MAX_POSITIONS = 512  # of learned positions, where the batches do not say
+# Sizes whose default is another one.
+FOLLOWS = {"decoder_layers": "layers", "feedforward": "hidden", "embedding": "hidden"}
 
 
 class ModelOptions(Protocol):
@@ -38,7 +40,7 @@ class ModelOptions(Protocol):
         ...
 
     def config(self, header: Header, trained: Mapping[str, Any]) -> dict[str, Any]:
-        """The options that were given, else those of a `trained` model, by their names there."""
+        """What was typed, else what a `trained` model has, else a preset, by the names there."""
         ...
 
 
@@ -55,6 +57,7 @@ class RecurrentOptions:
     embedding: int | None
     dropout: float | None
     tied: bool
+    label_smoothing: float | None
     nonlinearity: str | None = None
     bidirectional: bool = False
     merge: str | None = None
@@ -89,7 +92,7 @@ class RecurrentOptions:
     def config(self, header: Header, trained: Mapping[str, Any]) -> dict[str, Any]:
         """See `ModelOptions`."""
         given = dataclasses.asdict(self).items()
-        return {**trained, **{n: v for n, v in given if v is not None and v is not False}}
+        return _settle({n: v for n, v in given if v is not None and v is not False}, trained)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,7 @@ class TransformerOptions:
     max_positions: int | None
     tied: bool | None
     share_embeddings: bool | None
+    label_smoothing: float | None
 
     def check(self) -> None:
         """See `ModelOptions`."""
@@ -123,13 +127,10 @@ class TransformerOptions:
     def config(self, header: Header, trained: Mapping[str, Any]) -> dict[str, Any]:
         """See `ModelOptions`; learned positions reach at least as far as the batches say.
 
-        The sizes of a trained model come before those of a preset.
-
         Raises ConfigError for a number of positions where they are not learned.
         """
         given = {n: v for n, v in dataclasses.asdict(self).items() if v is not None}
-        kept = {name: value for name, value in trained.items() if of_preset(name)}
-        options = {**trained, **given, **kept}
+        options = _settle(given, trained)
         position = options.get("position", "sinusoidal" if header.task == "seq2seq" else "learned")
         if position != "learned":
             if self.max_positions is not None:
@@ -201,6 +202,16 @@ def of_preset(name: str) -> bool:
     return source is click.core.ParameterSource.DEFAULT_MAP
 
 
+def _settle(given: Mapping[str, Any], trained: Mapping[str, Any]) -> dict[str, Any]:
+    """What was typed comes first, then what a trained model has, then a preset.
+
+    A size of the trained model that has another one for its default goes where that is typed.
+    """
+    typed = {name: value for name, value in given.items() if not of_preset(name)}
+    kept = {name: value for name, value in trained.items() if FOLLOWS.get(name) not in typed}
+    return {**given, **kept, **typed}
+
+
 def _given(options: Any, *names: str) -> list[str]:
     return [
         f"--{name.replace('_', '-')}"
@@ -220,12 +231,18 @@ nonlinearity_option = click.option(
     help="What follows the sum in a cell; default: tanh.",
 )  # fmt: skip
 
+_label_smoothing_option = click.option(
+    "--label-smoothing", type=SHARE,
+    help="Share of the target's probability that all tokens get; default: 0.",
+)  # fmt: skip
+
 _RECURRENT: tuple[Option, ...] = (
     click.option("--layers", type=POSITIVE, help="Layers; default: 1."),
     click.option("--hidden", type=POSITIVE, help="Width of the layers; default: 256."),
     click.option("--embedding", type=POSITIVE, help="Width of the embeddings; default: hidden."),
     click.option("--dropout", type=SHARE, help="Share of units dropped in training; default: 0."),
     click.option("--tied", is_flag=True, help="Output layer and embeddings share their weights."),
+    _label_smoothing_option,
     click.option("--bidirectional", is_flag=True, help="seq2seq: the encoder reads both ways."),
     click.option(
         "--merge", type=click.Choice(["concat", "sum", "mean"]),
@@ -268,7 +285,8 @@ _TRANSFORMER: tuple[Option, ...] = (
     click.option(
         "--preset", type=click.Choice(list(PRESETS)), is_eager=True, expose_value=False,
         callback=_choose_preset,
-        help="Other defaults, of the model and its optimisation: those of a paper.",
+        help="Other defaults, of the model and its optimisation: those of a paper. With --init, "
+        "FILE's options of the model come before them.",
     ),
     click.option("--layers", type=POSITIVE, help="Layers (seq2seq: of the encoder); default: 4."),
     click.option("--decoder-layers", type=POSITIVE, help="seq2seq; default: as many as --layers."),
@@ -304,6 +322,7 @@ _TRANSFORMER: tuple[Option, ...] = (
         "--share-embeddings", is_flag=True, default=None,
         help="seq2seq over one vocabulary: source and target share their embeddings.",
     ),
+    _label_smoothing_option,
 )  # fmt: skip
 
 recurrent_options = collect(RecurrentOptions, "model", _RECURRENT)

@@ -94,7 +94,6 @@ class OptimOptions:
     eps: float | None
     accumulate: int
     clip: float
-    label_smoothing: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +173,6 @@ _OPTIM: tuple[Option, ...] = (
         "--clip", type=FiniteFloat(0), default=1.0, show_default=True,
         help="Largest norm of all gradients together; 0: no clipping.",
     ),
-    click.option(
-        "--label-smoothing", type=SHARE, default=0.0, show_default=True,
-        help="Share of the target's probability that all tokens get.",
-    ),
 )  # fmt: skip
 
 _RUN: tuple[Option, ...] = (
@@ -187,11 +182,13 @@ _RUN: tuple[Option, ...] = (
     ),
     click.option(
         "--init", metavar="FILE",
-        help="Begin with the weights of a trained model, where they fit, and with its options.",
+        help="Begin with the weights of a trained model, where they fit. Options of the model, not "
+        "of the optimisation: those given, else FILE's if its kind is the same, else a preset's.",
     ),
     click.option(
         "--freeze", metavar="PATTERN", multiple=True,
-        help="Do not train parameters with such names: 'encoder.*'; may be repeated.",
+        help="Do not train parameters with such names: 'encoder.*' (a Transformer's source "
+        "embedding: 'source.*'); may be repeated.",
     ),
     click.option(
         "--valid", metavar="FILE", help="Batches to validate on, made with the same vocabularies."

@@ -20,7 +20,7 @@ _NAMES = 4  # of parameters that a message lists
 
 
 def start(
-    kind: str, header: Header, model: ModelOptions, label_smoothing: float, run: RunOptions
+    kind: str, header: Header, model: ModelOptions, run: RunOptions
 ) -> tuple[SavedModel, dict[str, Any]]:
     """Make the model that is trained, on CPU, with what its record says of its first weights.
 
@@ -32,7 +32,6 @@ def start(
     trained = load_model(run.init) if run.init else None
     alike = trained and (trained.architecture, trained.task) == (kind, header.task)
     options = model.config(header, trained.config if trained and alike else {})
-    options["label_smoothing"] = label_smoothing
     network = build_model(kind, header.task, options, header.vocabularies, seed=seed)
     begun: dict[str, Any] = {}
     if trained is not None:

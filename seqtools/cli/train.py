@@ -97,7 +97,7 @@ def _train(
     from seqtools.cli._train_run import Runner
     from seqtools.cli._train_start import limits, start
 
-    saved, begun = start(kind, header, model, optim.label_smoothing, run)
+    saved, begun = start(kind, header, model, run)
     saved.model.to(device)
     settings = make_settings(optim, run, compute.precision, steps)
     longest = limits(saved.model.config, header.task)

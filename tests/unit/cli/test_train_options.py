@@ -114,8 +114,10 @@ def config(
     *arguments: str, head: Header, trained: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
     names = [field.name for field in dataclasses.fields(TransformerOptions)]
-    params = parse(*arguments)
-    return TransformerOptions(**{name: params[name] for name in names}).config(head, trained)
+    command = train.cli.commands["transformer"]
+    with command.make_context("transformer", [*arguments, "-o", "m"]) as context:
+        options = TransformerOptions(**{name: context.params[name] for name in names})
+        return options.config(head, trained)
 
 
 def test_learned_positions_reach_as_far_as_the_batches() -> None:
@@ -146,6 +148,38 @@ def test_what_is_not_given_is_as_in_a_trained_model() -> None:
     assert longer == {**trained, "max_positions": 100}
     other = config("--position", "rotary", head=header("lm", steps=100), trained=trained)
     assert other == {"hidden": 32, "dropout": 0.3, "tied": True, "position": "rotary"}
+
+
+def test_sizes_follow_those_that_are_their_defaults() -> None:
+    trained = {"layers": 1, "decoder_layers": 1, "hidden": 8, "feedforward": 32}
+    head = header("seq2seq")
+    assert config(head=head, trained=trained) == trained
+    deeper = config("--layers", "2", head=head, trained=trained)
+    assert deeper == {"layers": 2, "hidden": 8, "feedforward": 32}
+    wider = config("--hidden", "16", head=head, trained=trained)
+    assert wider == {"layers": 1, "decoder_layers": 1, "hidden": 16}
+    both = config("--layers", "2", "--decoder-layers", "1", head=head, trained=trained)
+    assert both == {**trained, "layers": 2}
+
+
+def test_options_given_come_before_those_trained_and_these_before_a_preset() -> None:
+    trained = {"layers": 1, "decoder_layers": 1, "label_smoothing": 0.0, "position": "rotary"}
+    preset = ["--preset", "vaswani-base"]
+    found = config(*preset, head=header("seq2seq"), trained=trained)
+    assert trained.items() <= found.items()
+    assert (found["hidden"], found["activation"]) == (512, "relu")
+    assert config(*preset, head=header("seq2seq"))["label_smoothing"] == 0.1
+    typed = config(
+        *preset,
+        "--label-smoothing",
+        "0.2",
+        "--layers",
+        "3",
+        head=header("seq2seq"),
+        trained=trained,
+    )
+    assert (typed["label_smoothing"], typed["layers"], typed["position"]) == (0.2, 3, "rotary")
+    assert "decoder_layers" not in typed  # the trained model's own
 
 
 def test_choices_of_batching_are_the_librarys() -> None:

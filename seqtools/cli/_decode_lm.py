@@ -9,6 +9,7 @@ import numpy as np
 
 from seqtools.cli._decode_items import Item, Symbols
 from seqtools.cli._encoding import Encoder
+from seqtools.cli._run import warn
 from seqtools.errors import ConfigError, FormatError
 from seqtools.ngram import model as ngrams
 from seqtools.ngram.words import BOS, EOS, UNK
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from seqtools.decoding.walk import Beside
     from seqtools.ngram.model import Model
     from seqtools.ngram.words import Words
+
+_FEW = 0.2  # of the model's tokens; pieces that are whole words may happen to be known
 
 
 class Companion:
@@ -47,6 +50,8 @@ class Companion:
             self._own = found
         else:
             self._ngrams = found
+            self._words = words_of(encoder.vocabulary, found.words)
+            _warn_of_unknown(path, encoder.vocabulary, self._words)
 
     @property
     def positions(self) -> int | None:
@@ -76,7 +81,7 @@ class Companion:
         from seqtools.models.ngram import ForeignNgramLm
 
         assert self._ngrams is not None
-        return ForeignNgramLm(self._ngrams, words_of(self._main.vocabulary, self._ngrams.words))
+        return ForeignNgramLm(self._ngrams, self._words)
 
 
 def words_of(vocabulary: Symbols, words: Words) -> np.ndarray[Any, Any]:
@@ -89,6 +94,17 @@ def words_of(vocabulary: Symbols, words: Words) -> np.ndarray[Any, Any]:
     for role, number in vocabulary.specials.items():
         found[number] = {"unk": UNK, "eos": EOS}.get(role, BOS)
     return found
+
+
+def _warn_of_unknown(path: str, vocabulary: Symbols, words: np.ndarray[Any, Any]) -> None:
+    """Say so where the n-grams know hardly any token: all others would rank alike."""
+    tokens = np.delete(words, list(vocabulary.specials.values()))
+    known = int((tokens != UNK).sum())
+    if known < _FEW * len(tokens):
+        warn(
+            f"--lm {path} knows {known:,} of the {len(tokens):,} tokens that the model writes"
+            f" ({known / len(tokens):.1%}); were both made by the same tokenizer?"
+        )
 
 
 def _open(path: str) -> Encoder | Model:

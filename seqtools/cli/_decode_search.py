@@ -33,7 +33,7 @@ class Searching:
     """
 
     def __init__(self, encoder: Encoder, search: Search, attended: AttentionChoice) -> None:
-        encoder.require(SEQUENCES, "this kind")
+        encoder.require(SEQUENCES)
         if attended.align:
             encoder.require(("seq2seq",), "--align")
         if search.max_length is not None and search.max_length.multiple:

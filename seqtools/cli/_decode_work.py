@@ -28,10 +28,15 @@ def score(windows: Windows, attended: AttentionChoice) -> MakeJob:
         raise click.UsageError("--attention and --align cannot go with --window.")
 
     def make(encoder: Encoder) -> Job:
-        encoder.require(SEQUENCES, "this kind")
+        encoder.require(SEQUENCES)
         if attended.align:
             encoder.require(("seq2seq",), "--align")
         writer = Writer(encoder, attended)
+        if windows.window is not None and encoder.task != "lm":
+            # a decoder that starts anew in the middle of a target has lost its place in the source
+            raise click.UsageError(
+                f"--window is for models of the task lm; {encoder.file} is for {encoder.task}."
+            )
         window, positions = windows.window, encoder.positions
         if window is not None and positions is not None and window > positions:
             raise ConfigError(f"--window {window}: the model has {positions} positions")
@@ -58,7 +63,7 @@ def predict(top_k: int, attended: AttentionChoice) -> MakeJob:
     """Give the likeliest next tokens."""
 
     def make(encoder: Encoder) -> Job:
-        encoder.require(("lm",), "this kind")
+        encoder.require(("lm",))
         writer = Writer(encoder, attended)
 
         def work(engine: Engine, items: Sequence[Item]) -> list[Fields]:
@@ -83,7 +88,7 @@ def fill(top_k: int, attended: AttentionChoice) -> MakeJob:
 
     def make(encoder: Encoder) -> Job:
         assert isinstance(encoder, TextEncoder)
-        encoder.require(("mlm",), "this kind")
+        encoder.require(("mlm",))
         writer = Writer(encoder, attended)
 
         def work(engine: Engine, items: Sequence[Item]) -> list[Fields]:
@@ -110,7 +115,7 @@ def encode(pool: str, attended: AttentionChoice) -> MakeJob:
 
     def make(encoder: Encoder) -> Job:
         assert isinstance(encoder, TextEncoder)
-        encoder.require(("mlm", "lm"), "this kind")
+        encoder.require(("mlm", "lm"))
         if len(encoder.paths) > 1:
             raise click.UsageError("Several models do not have one vector; give one --model.")
         if pool == "cls" and not encoder.begins_with_cls:
@@ -122,8 +127,6 @@ def encode(pool: str, attended: AttentionChoice) -> MakeJob:
         def work(engine: Engine, items: Sequence[Item]) -> list[Fields]:
             from seqtools.decoding.vectors import vectors
 
-            if not hasattr(engine.model, "encode"):
-                raise ConfigError("the model gives no vectors; a Transformer does")
             texts = cast("Sequence[Text]", items)
             found = vectors(
                 engine.model, [one.prefix for one in texts], pool=pool,

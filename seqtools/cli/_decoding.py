@@ -101,12 +101,17 @@ def evaluate(streams: Streams, model: str, compute: Compute) -> None:
     with Session(streams, "batches") as session:
         batches = Batches(streams.files)
         header = batches.header
+        name = "<stdin>" if streams.files[0] == STDIN else streams.files[0]
         if header.task != description.task:
             raise FormatError(
-                f"the batches are for {header.task}, the model for {description.task}"
+                f"{name} is for {header.task}, the model {model} for {description.task}"
             )
-        if header.vocabularies != description.vocabularies:
-            raise FormatError("vocabulary does not match the model")
+        known = description.vocabularies
+        if sides := [side for side, one in header.vocabularies.items() if one != known.get(side)]:
+            raise FormatError(
+                f"{name}: the {' and the '.join(sides)} vocabulary does not match"
+                f" the model {model}"
+            )
         device = start_torch(compute)
         from seqtools.models.store import load_model
         from seqtools.training.loop import evaluate

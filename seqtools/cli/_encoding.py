@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from seqtools.cli._decode_hints import read_tokens
 from seqtools.cli._decode_items import Item, Symbols
 from seqtools.cli._decode_length import Length
 from seqtools.cli._run import warn
 from seqtools.errors import ConfigError, RecordError
 from seqtools.models.description import Description, describe
 from seqtools.streams.files import Place
-from seqtools.streams.records import Record, get_ids, get_tokens
+from seqtools.streams.records import Record, get_ids
 
 if TYPE_CHECKING:
     import torch
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 # The names that a task's input and output have in records and among the vocabularies.
 _SOURCE = {"seq2seq": ("src_", "source")}
 _TARGET = {"lm": ("", "tokens"), "mlm": ("", "tokens"), "seq2seq": ("tgt_", "target")}
+# The kinds of seq-decode that serve a task.
+_KINDS = {
+    "lm": "greedy, beam, sample, score, predict and encode",
+    "mlm": "fill and encode",
+    "seq2seq": "greedy, beam, sample and score",
+}
 _MANY = 8  # unknown tokens; with fewer, odd names in short records would look like a mistake
 _NEVER = ("pad", "bos", "mask", "cls", "sep")  # roles that are never proposed
 _LENGTHS = {"lm": Length(0, 100), "seq2seq": Length(2, 10)}  # of outputs, unless one is asked for
@@ -90,16 +97,26 @@ class Encoder:
 
         return Ensemble(models)
 
-    def require(self, tasks: Sequence[str], what: str) -> None:
+    @property
+    def file(self) -> str:
+        """What messages call the model: its file."""
+        return self.paths[0] if self.paths else "this one"
+
+    def require(self, tasks: Sequence[str], what: str | None = None) -> None:
         """See that the model is of one of `tasks`.
+
+        Args:
+            tasks: those that are served.
+            what: the option that serves them; the kind of seq-decode itself if None.
 
         Raises:
             ConfigError: it is of another.
         """
         if self.task not in tasks:
+            others = "" if what else f", which {_KINDS[self.task]} serve"
             raise ConfigError(
-                f"{what} is for models of the task {' or '.join(tasks)};"
-                f" this one is for {self.task}"
+                f"{what or 'this kind'} is for models of the task {' or '.join(tasks)};"
+                f" {self.file} is for {self.task}{others}"
             )
 
     @property
@@ -182,7 +199,8 @@ class Encoder:
             end = [] if self.vocabulary.eos is None else [self.vocabulary.eos]
             prefix, targets = self._started([]), ids + end
         if not windows:
-            refuse_long(len(targets), self.positions, "the text")
+            advice = f"; --window {self.positions} scores it in parts" if self.task == "lm" else ""
+            refuse_long(len(targets), self.positions, "the text", advice)
         return Item(place, raw, record, prefix, source, source_cut=cut, targets=targets)
 
     def source_length(self, item: Item) -> int:
@@ -294,7 +312,7 @@ class Encoder:
     ) -> list[int]:
         if self._kind == "ids":
             return get_ids(record, f"{prefix}ids", len(vocabulary))
-        tokens = get_tokens(record, f"{prefix}tokens")
+        tokens = read_tokens(record, f"{prefix}tokens")
         ids = vocabulary.encode(tokens)
         unknown = 0 if vocabulary.unk is None else ids.count(vocabulary.unk)
         if unknown:
@@ -323,7 +341,7 @@ def least(limits: Iterable[int | None]) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def refuse_long(length: int, positions: int | None, what: str) -> None:
+def refuse_long(length: int, positions: int | None, what: str, advice: str = "") -> None:
     """See that what is fed has a position for each of its inputs.
 
     Raises:
@@ -332,4 +350,5 @@ def refuse_long(length: int, positions: int | None, what: str) -> None:
     if positions is not None and length > positions:
         raise RecordError(
             f"{what} takes {length} inputs, which is longer than the model's {positions} positions"
+            f"{advice}"
         )

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from seqtools.batching.masking import shorten
+from seqtools.cli._decode_hints import read_tokens
 from seqtools.cli._decode_items import Item
 from seqtools.cli._encoding import Encoder, refuse_long
+from seqtools.cli._run import warn
 from seqtools.errors import ConfigError, RecordError
 from seqtools.streams.files import Place
-from seqtools.streams.records import Record, get_tokens
+from seqtools.streams.records import Record
 
+_OTHER_MASK = "[MASK]"  # how other tools spell a gap
 _FIELDS = ("", "text_pair_")  # prefixes of the first text's field and of the second's
 
 
@@ -65,7 +68,22 @@ class TextEncoder(Encoder):
         item.gaps = [column for column in item.places if item.prefix[column] == mask]
         if len(item.gaps) < sum(part.count(mask) for part in parts):
             raise RecordError("a <mask> stands in the part that is too long for the model")
+        if not item.gaps:
+            self.counts["without a gap"] += 1
+            fields = self.fields(record)
+            self.counts[_OTHER_MASK] += any(_OTHER_MASK in record[name] for name in fields)
         return item
+
+    def report(self) -> None:
+        """Warn about what was not there to fill, beside the rest."""
+        super().report()
+        if self.counts["without a gap"]:
+            kind = "id" if self._kind == "ids" else "token"
+            other = f"; {_OTHER_MASK} is text" if self.counts[_OTHER_MASK] else ""
+            warn(
+                f"records without a gap: {self.counts['without a gap']};"
+                f" a gap is the {kind} {self.gap(self._kind)}{other}"
+            )
 
     @property
     def begins_with_cls(self) -> bool:
@@ -102,7 +120,7 @@ class TextEncoder(Encoder):
         if mask is None or self._kind == "ids":
             return self._encode(record, prefix, self._target_name, self.vocabulary, place)
         [spelled] = self.vocabulary.decode([mask])
-        tokens = get_tokens(record, f"{prefix}tokens")
+        tokens = read_tokens(record, f"{prefix}tokens")
         plain: Record = {"tokens": [token for token in tokens if token != spelled]}
         rest = iter(self._encode(plain, "", self._target_name, self.vocabulary, place))
         return [mask if token == spelled else next(rest) for token in tokens]

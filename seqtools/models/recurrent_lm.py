@@ -50,7 +50,7 @@ class RecurrentLmConfig:
 
 
 class RecurrentLm(nn.Module):
-    """Embedding, recurrent stack, output layer. Implements Loss, Scorer and Stepper."""
+    """Embedding, recurrent stack, output layer. Implements Loss, Scorer, Stepper and Encodes."""
 
     def __init__(self, config: RecurrentLmConfig, vocabulary_size: int, *, seed: int = 0) -> None:
         super().__init__()
@@ -95,6 +95,11 @@ class RecurrentLm(nn.Module):
     def token_logprobs(self, batch: TensorBatch) -> Tensor:
         """See `Scorer`."""
         return self.output.token_logprobs(self._read(batch, None)[0], batch.targets)
+
+    def encode(self, batch: TensorBatch, *, attention: bool = False) -> tuple[Tensor, Attention]:
+        """See `Encodes`; a position has seen what stands before it alone."""
+        states, _ = self.stack(self.dropout(self.embedding(batch.inputs)), batch.lengths)
+        return states, {}
 
     def start(
         self,

@@ -477,6 +477,23 @@ def test_the_score_with_n_grams_is_the_weighted_sum(
     assert one["score"] == pytest.approx(expected, abs=1e-4)
 
 
+def test_n_grams_that_know_hardly_any_token_are_told_of(
+    models: Models, digits: pathlib.Path, decode: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (digits / "words.txt").write_text("one two 3\ntwo one\n")
+    shell(
+        "seq-ngram train --order 2 --smoothing witten-bell --text -o words.arpa words.txt",
+        cwd=digits,
+    )
+    for name, told in (("up.arpa", ""), ("words.arpa", "knows 1 of the 6 tokens")):
+        capfd.readouterr()
+        options = ("--lm", digits / name, "--lm-weight", 0.1)
+        decode("greedy", "--model", models.mt, *options, records=[source("eins")])
+        said = capfd.readouterr().err
+        assert told in said
+        assert ("--lm" in said) == bool(told)
+
+
 def test_another_lm_has_a_say(models: Models, decode: Any) -> None:
     # over the same vocabulary; one starts from a line end, the other from bos
     options = ("greedy", "--model", models.lm, "--max-length", 3)
@@ -499,7 +516,7 @@ def test_what_cannot_stand_beside(models: Models, decode: Any, tmp_path: pathlib
         return str(caught.value)
 
     assert "No such file or directory" in refused(tmp_path / "none")
-    assert refused(models.mt) == "--lm is for models of the task lm; this one is for seq2seq"
+    assert refused(models.mt) == (f"--lm is for models of the task lm; {models.mt} is for seq2seq")
     (tmp_path / "text").write_text("hello\n")
     assert refused(tmp_path / "text").startswith("--lm: ")
     assert "does not have the vocabulary of the model's output" in refused(
@@ -648,7 +665,7 @@ def test_learned_positions_end(
         with pytest.raises(InputError, match=r"6 inputs, .* longer than the model's 5 positions"):
             decode(kind, "--model", model, records=[letters("a b c d e")])
     decode("score", "--model", model, records=[letters("a b c d")])
-    with pytest.raises(InputError, match=r"6 inputs, .* longer than the model's 5 positions"):
+    with pytest.raises(InputError, match=r"model's 5 positions; --window 5 scores it in parts"):
         decode("score", "--model", model, records=[letters("a b c d e")])
     model = untrained(tmp_path / "mt", "seq2seq", position="learned", max_positions=3)
     decode("greedy", "--model", model, records=[letters("a b", "src_tokens")])
@@ -689,6 +706,14 @@ def test_long_texts_are_scored_by_windows(decode: Any, tmp_path: pathlib.Path) -
         assert one["token_logprobs"] == pytest.approx(other["token_logprobs"], abs=1e-5)
     with pytest.raises(ConfigError, match="--window 5: the model has 4 positions"):
         decode("score", "--model", path, "--window", 5, records=records)
+
+
+def test_windows_are_for_language_models(models: Models, decode: Any) -> None:
+    pair = source("eins zwei") | {"tgt_tokens": ["2", "1"]}
+    with pytest.raises(click.UsageError) as caught:
+        decode("score", "--model", models.mt, "--window", 2, records=[pair])
+    reason = f"--window is for models of the task lm; {models.mt} is for seq2seq."
+    assert caught.value.message == reason
 
 
 def test_the_positions_of_an_lm_beside_bind_the_output_alone(
@@ -784,8 +809,27 @@ def test_vectors_of_a_language_model(models: Models, decode: Any, tmp_path: path
         decode(*options, "cls", records=[letters("a")])
     with pytest.raises(InputError, match="there is no token to make a vector of"):
         decode(*options, "mean", records=[letters("")])
-    with pytest.raises(ConfigError, match="the model gives no vectors; a Transformer does"):
-        decode("encode", "--model", models.lm, records=[{"tokens": ["a"]}])
+
+
+def test_vectors_of_a_recurrent_language_model(models: Models, decode: Any) -> None:
+    saved = load_model(models.records)
+    ids = saved.vocabularies["tokens"].encode([*"abb"])
+    model: Any = saved.model
+    state = model.stack.initial_state(1)
+    states = []
+    with torch.inference_mode():  # the recurrence, one input after the other
+        for number in (2, *ids):
+            hidden, state = model.stack.step(model.embedding.weight[[number]], state)
+            states.append(hidden[0].numpy())
+    expected = np.stack(states)[1:]
+    records = [letters("a b b"), letters("a")]
+    for pool, value in (
+        ("none", expected), ("mean", expected.mean(axis=0)), ("last", expected[-1])
+    ):  # fmt: skip
+        found, short = decode("encode", "--model", models.records, "--pool", pool, records=records)
+        field = "vectors" if pool == "none" else "vector"
+        np.testing.assert_allclose(found[field], value, atol=1e-5)
+        np.testing.assert_allclose(np.ravel(short[field]), states[1], atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["fill", "encode"])
@@ -822,11 +866,15 @@ def test_texts_are_served_by_models_of_texts(
 ) -> None:
     path = untrained(tmp_path / "mlm", "mlm")
     for kind in ("greedy", "score"):
-        with pytest.raises(ConfigError, match="the task lm or seq2seq; this one is for mlm"):
+        with pytest.raises(ConfigError) as caught:
             decode(kind, "--model", path, records=[])
-    with pytest.raises(ConfigError, match="models of the task mlm; this one is for lm"):
+        assert str(caught.value) == (
+            f"this kind is for models of the task lm or seq2seq; {path} is for mlm,"
+            " which fill and encode serve"
+        )
+    with pytest.raises(ConfigError, match=r"mlm; .* for lm, which .* predict and encode serve$"):
         decode("fill", "--model", models.lm, records=[])
-    with pytest.raises(ConfigError, match="the task mlm or lm; this one is for seq2seq"):
+    with pytest.raises(ConfigError, match=r"mlm or lm; .* for seq2seq, which .* and score serve$"):
         decode("encode", "--model", models.mt, records=[])
 
 
@@ -976,10 +1024,21 @@ def test_another_vocabulary_does_not_match(
         value["vocabularies"]["tokens"] |= {"tokens": changed, "counts": None}
         path = tmp_path / "other.batches"
         path.write_bytes(json.dumps(value).encode() + b"\n" + rest)
-        with pytest.raises(FormatError, match=r"^vocabulary does not match the model$"):
+        with pytest.raises(FormatError) as caught:
             decode("evaluate", "--model", models.lm, str(path))
-    with pytest.raises(FormatError, match="the batches are for seq2seq, the model for lm"):
-        decode("evaluate", "--model", models.lm, str(models.folder / "mt.batches"))
+        assert str(caught.value) == (
+            f"{path}: the tokens vocabulary does not match the model {models.lm}"
+        )
+    other = models.folder / "mt.batches"
+    with pytest.raises(FormatError) as caught:
+        decode("evaluate", "--model", models.lm, str(other))
+    assert str(caught.value) == f"{other} is for seq2seq, the model {models.lm} for lm"
+    header, _, rest = other.read_bytes().partition(b"\n")
+    value = json.loads(header)
+    value["vocabularies"]["source"]["tokens"][-1] = "sieben"
+    path.write_bytes(json.dumps(value).encode() + b"\n" + rest)
+    with pytest.raises(FormatError, match=r": the source vocabulary does not match the model "):
+        decode("evaluate", "--model", models.mt, str(path))
 
 
 # mistakes

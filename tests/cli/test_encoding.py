@@ -123,6 +123,28 @@ def test_bad_records_are_named(record: dict[str, Any], reason: str) -> None:
         prompt(encoder("seq2seq"), **record)
 
 
+def test_what_would_make_missing_tokens_is_said() -> None:
+    def refused(task: str, **record: Any) -> str:
+        with pytest.raises(RecordError) as caught:
+            pair(encoder(task, sampling="records"), **record)
+        return str(caught.value)
+
+    makes = "(seq-tokenize --field {} makes it)"
+    assert refused("seq2seq", src="a") == f'"src_tokens" is missing {makes.format("src")}'
+    assert refused("seq2seq", src_tokens=["a"], tgt="b") == (
+        f'"tgt_tokens" is missing {makes.format("tgt")}'
+    )
+    assert refused("lm", text="a") == f'"tokens" is missing {makes.format("text")}'
+    assert refused("lm", text=["a"]) == '"tokens" is missing'
+    assert refused("seq2seq", tokens=["a"]) == (
+        '"src_tokens" is missing ("tokens" is for models of lm and mlm)'
+    )
+    assert refused("lm", src_tokens=["a"]) == (
+        '"tokens" is missing ("src_tokens" is for models of seq2seq)'
+    )
+    assert refused("seq2seq", src_tokens=["a"], tokens=["b"]) == '"tgt_tokens" is missing'
+
+
 def test_random_choices_hang_on_the_id_or_the_number() -> None:
     made = encoder("lm")
     assert prompt(made, tokens=[], id="x").name == "x"

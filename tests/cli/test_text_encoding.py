@@ -87,7 +87,7 @@ def test_second_texts_are_told_of_where_training_had_none(
     for made in (encoder(), encoder(pairs=True), encoder(pairs=False)):
         text(made, **pair)
         text(made, tokens=["a"], text_pair_tokens=[])
-        gapped(made, **pair)
+        gapped(made, **pair | {"tokens": ["<mask>"]})
         assert capfd.readouterr().err == ""
         made.report()
     warning = "second texts, of which training had none: 2"
@@ -113,6 +113,31 @@ def test_gaps_are_where_the_mask_is_spelled() -> None:
     nothing = Vocabulary.build({"a": 1})
     with pytest.raises(ConfigError, match="the model's vocabulary has no <mask>"):
         gapped(encoder(nothing), tokens=["a"])
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [("<mask>", ""), ("c", "the token <mask>"), ("[MASK]", "the token <mask>; [MASK] is text")],
+)
+def test_records_without_a_gap_are_told_of_once(
+    token: str, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made = encoder()
+    gapped(made, tokens=["a", token])
+    gapped(made, tokens=["<mask>"])
+    gapped(made, tokens=["b"], text_pair_tokens=[token])
+    made.report()
+    told = [line for line in capfd.readouterr().err.splitlines() if "gap" in line]
+    assert [line.partition("warning: ")[2] for line in told] == (
+        [f"records without a gap: 2; a gap is {said}"] if said else []
+    )
+
+
+def test_gaps_of_ids_are_named_by_the_id(capfd: pytest.CaptureFixture[str]) -> None:
+    made = encoder(ids=True)
+    gapped(made, ids=[A])
+    made.report()
+    assert f"records without a gap: 1; a gap is the id {MASK}\n" in capfd.readouterr().err
 
 
 def test_gaps_that_are_cut_off_are_an_error() -> None:

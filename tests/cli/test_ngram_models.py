@@ -195,7 +195,7 @@ def test_a_bad_record_stops_after_those_before_it(ngram: Any) -> None:
     with pytest.raises(InputError) as caught:
         ngram("sample", "--model", TOY, records=[{"tokens": ["a"]}, {"text": "a"}])
     assert caught.value.line == 2
-    assert caught.value.reason == '"tokens" is missing'
+    assert caught.value.reason == '"tokens" is missing (seq-tokenize --field text makes it)'
 
 
 # check

@@ -80,7 +80,8 @@ _MEAN = click.option(
 _ATTENTION = click.option("--attention", is_flag=True, help="Write the attention, for seq-attnviz.")
 _ALIGN = click.option(
     "--align", is_flag=True,
-    help="Write alignment: pairs of a token and the source token most attended to, from 0.",
+    help="Write alignment, in each hypothesis (score: in the record): pairs of a token and the"
+    " source token most attended to, from 0.",
 )  # fmt: skip
 
 attention_options = collect(

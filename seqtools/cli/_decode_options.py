@@ -203,7 +203,10 @@ _RULES = (
         help="Tokens produced at least, </s> counted.",
     ),
     _length("x times the source. Default: 2x+10, lm 100"),
-    click.option("--ban", multiple=True, metavar="TOKEN", help="Never propose it; repeatable."),
+    click.option(
+        "--ban", multiple=True, metavar="TOKEN",
+        help="Never propose it (prefix_tokens may hold it); repeatable.",
+    ),
     click.option(
         "--force", multiple=True, metavar="TOKEN", help="Each output must hold it; repeatable."
     ),
@@ -214,7 +217,8 @@ _RULES = (
     ),
     click.option(
         "--lm", metavar="FILE",
-        help="Rank by ln P + W ln P_lm: an n-gram model (ARPA or binary) or an lm of seq-train.",
+        help="Rank by ln P + W ln P_lm: n-grams of seq-ngram train (ARPA or .safetensors), or an lm"
+        " of seq-train with the very vocabulary of the output.",
     ),
     click.option(
         "--lm-weight", type=FiniteFloat(0, low_open=True), metavar="W", help="Weight of --lm."
@@ -291,7 +295,7 @@ windows_options = collect(
     "windows",
     (
         click.option(
-            "--window", type=POSITIVE, help="Score long texts by windows of N inputs."
+            "--window", type=POSITIVE, help="Of an lm: score long texts by windows of N inputs."
         ),
         click.option(
             "--stride", type=POSITIVE, help="From one window to the next.  [default: half of it]"

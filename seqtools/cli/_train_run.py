@@ -75,6 +75,7 @@ class Runner:
         self._known = dict(saved.training)
         self._best: Saved | None = None
         self._note = ""
+        self._validations = 0
 
     def run(
         self, batches: Iterable[tuple[int, TensorBatch | None]], valid: Sequence[TensorBatch]
@@ -95,6 +96,12 @@ class Runner:
                 if training.step:
                     self._save(self._best or Saved(place, training.tokens, None), tell=False)
                 raise
+        average = self._settings.average
+        if average and self._validations < 2:
+            _run.warn(
+                f"--average {average}: it takes 2 validations, and there was "
+                f"{self._validations or 'none'} (--valid-every makes more)"
+            )
 
     def _take(self, event: Event) -> None:
         if isinstance(event, Done) and self._best is None:  # else it is in its place already
@@ -102,10 +109,12 @@ class Runner:
         self._metrics.write(record(event))
         if isinstance(event, Train):
             self._note = f"loss {event.loss:.4f}"
-        elif isinstance(event, Valid) and event.best:
-            loss = event.evaluation.loss
-            self._best = Saved(event.place, event.tokens, loss, averaged=event.averaged)
-            self._save(self._best)
+        elif isinstance(event, Valid):
+            self._validations += 1
+            if event.best:
+                loss = event.evaluation.loss
+                self._best = Saved(event.place, event.tokens, loss, averaged=event.averaged)
+                self._save(self._best)
 
     def _save(self, reached: Saved, *, tell: bool = True) -> None:
         """Put the model in its place, with how far it came."""

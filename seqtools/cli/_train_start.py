@@ -14,9 +14,10 @@ from seqtools.cli._train_models import ModelOptions
 from seqtools.cli._train_options import RunOptions
 from seqtools.errors import ConfigError
 from seqtools.models.store import SavedModel, build_model, load_model, model_config
-from seqtools.models.transfer import Transfer, freeze, transfer
+from seqtools.models.transfer import Transfer, difference, freeze, transfer
 
 _NAMES = 4  # of parameters that a message lists
+_HARDLY = 0.1  # of the numbers of a model; where fewer are taken over, something is amiss
 
 
 def start(
@@ -40,6 +41,12 @@ def start(
         except ConfigError as error:
             raise ConfigError(f"--init {run.init}: {error}") from None
         begun["init"] = dataclasses.asdict(found)
+        if found.share < _HARDLY:
+            why = difference(network, trained)
+            _run.warn(
+                f"--init {run.init}: just {100 * found.share:.2g} % of the new model's weights "
+                "are from it" + (f"; {why}" if why else "")
+            )
         if not run.quiet:
             _tell(f"{run.init}", found)
     if run.freeze:

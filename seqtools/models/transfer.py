@@ -43,12 +43,14 @@ class Transfer:
         rows: of the new model, with some rows from the other: how many of how many.
         new: of the new model, with first weights of their own.
         unused: of the trained model.
+        share: of all numbers that the new model consists of, those from the other.
     """
 
     taken: list[str] = field(default_factory=list)
     rows: dict[str, tuple[int, int]] = field(default_factory=dict)
     new: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
+    share: float = 0.0
 
 
 @torch.no_grad()
@@ -61,6 +63,7 @@ def transfer(
     """
     theirs = trained.model.state_dict()  # with all the names of a parameter that serves twice
     found = Transfer()
+    copied = 0
     for name, parameter in model.named_parameters():
         other = theirs.get(name)
         if other is None or other.shape[1:] != parameter.shape[1:]:
@@ -69,6 +72,7 @@ def transfer(
         pairs = _rows(name, vocabularies, trained.vocabularies, len(parameter), len(other))
         into, rows = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).unbind(1)
         parameter[into] = other[rows].to(parameter)
+        copied += parameter[into].numel()
         if len(pairs) == len(parameter):
             found.taken.append(name)
         elif pairs:
@@ -77,11 +81,32 @@ def transfer(
             found.new.append(name)
     used = {*found.taken, *found.rows}
     if not used:
-        raise ConfigError("no part of the trained model has a name and a shape of the new one")
+        why = difference(model, trained)
+        raise ConfigError(
+            "no part of the trained model has a name and a shape of the new one"
+            + (f": {why}" if why else "")
+        )
+    found.share = copied / sum(parameter.numel() for parameter in model.parameters())
     # A parameter with several names is used if one of them is.
     there = {id(parameter) for name, parameter in _named(trained.model) if name in used}
     found.unused = [n for n, p in trained.model.named_parameters() if id(p) not in there]
     return found
+
+
+def difference(model: nn.Module, trained: SavedModel) -> str | None:
+    """Say why a trained model's weights do not fit, if names or shapes are why.
+
+    That is the first parameter of `model` whose shape is another there; rows that go by tokens or
+    positions may be any number.
+    """
+    theirs = trained.model.state_dict()
+    common = [(name, p.shape) for name, p in model.named_parameters() if name in theirs]
+    for name, shape in common:
+        by_row = name in TOKEN_TABLES or name.endswith(_POSITIONS)
+        if shape[by_row:] != theirs[name].shape[by_row:]:
+            there, here = (" x ".join(map(str, s)) for s in (theirs[name].shape, shape))
+            return f"{name} is {there} there and {here} here"
+    return None if common else "they have no name in common"
 
 
 def freeze(model: nn.Module, patterns: Sequence[str]) -> list[str]:

@@ -326,9 +326,31 @@ def test_a_file_that_is_no_model_or_fits_nowhere(tmp_path, stream, trained):
     assert (done.status, done.stderr) == (
         2,
         f"seq-train: --init {trained}: no part of the trained model has a name and a shape of "
-        "the new one\n",
+        "the new one: they have no name in common\n",
     )
     assert not (tmp_path / "m").exists()
+
+
+def test_hardly_anything_fits(tmp_path, stream, trained):
+    """Of another width just the output's bias is taken, and that is told even when quiet."""
+    options = ["--init", str(trained), "--hidden", "32", "--device", "cpu", "--quiet"]
+    options += ["--max-steps", "1", "-o", str(tmp_path / "m"), str(stream)]
+    done = run("seq-train", "transformer", *options)
+    assert done.status == 0
+    begun = records(done)[0]
+    assert begun["init"]["taken"] == ["decoder.output.bias"]
+    assert begun["init"]["share"] == pytest.approx(len(VOCABULARY) / begun["parameters"], rel=1e-6)
+    assert done.stderr.startswith(f"seq-train: warning: --init {trained}: just 0.031 % of ")
+    assert done.stderr.endswith("own.query.weight is 8 x 8 there and 32 x 32 here\n")
+
+
+@pytest.mark.parametrize(("epochs", "warned"), [(1, True), (2, False)])
+def test_an_average_takes_two_validations(tmp_path, stream, epochs, warned):
+    options = ["--valid", str(stream), "--average", "last", "--quiet", "--epochs", str(epochs)]
+    done = run("seq-train", "gru", *TINY, *options, "-o", str(tmp_path / "m"), str(stream))
+    assert done.status == 0
+    warning = "warning: --average last: it takes 2 validations, and there was 1 (--valid-every"
+    assert (warning in done.stderr) is warned
 
 
 def test_time_limit_with_a_cosine_over_it(tmp_path):

@@ -4,7 +4,7 @@ import torch
 from seqtools.errors import ConfigError
 from seqtools.models import architectures
 from seqtools.models.store import SavedModel, build_model, model_config
-from seqtools.models.transfer import TOKEN_TABLES, freeze, transfer
+from seqtools.models.transfer import TOKEN_TABLES, difference, freeze, transfer
 from seqtools.text.vocab import Vocabulary
 
 TASKS = ("lm", "seq2seq", "mlm")
@@ -43,7 +43,7 @@ def test_a_model_of_the_same_kind_is_taken_whole(architecture, task):
     old, new = make(architecture, task, seed=1), make(architecture, task, seed=2)
     found = transfer(new.model, new.vocabularies, old)
     assert found.taken == list(parameters(new))
-    assert (found.rows, found.new, found.unused) == ({}, [], [])
+    assert (found.rows, found.new, found.unused, found.share) == ({}, [], [], 1.0)
     for name, parameter in parameters(new).items():
         assert torch.equal(parameter, parameters(old)[name])
 
@@ -65,6 +65,8 @@ def test_rows_go_by_their_tokens():
     before = {name: p.detach().clone() for name, p in parameters(new).items()}
     found = transfer(new.model, new.vocabularies, old)
     tables = ["embedding.weight", "output.weight", "output.bias"]
+    numbers = sum(p.numel() for p in parameters(new).values())
+    assert found.share == 1 - (8 + 8 + 1) / numbers  # but for a row of each table
     assert found.rows == dict.fromkeys(tables, (4 + 3, 8))
     assert (found.new, found.unused) == ([], [])
     for name in tables:
@@ -72,6 +74,20 @@ def test_rows_go_by_their_tokens():
         assert torch.equal(mine[:4], theirs[:4])  # pad, unk, bos, eos
         assert torch.equal(mine[4], before[name][4])  # x
         assert torch.equal(mine[5:], theirs[[7, 4, 5]])  # d a b
+
+
+def test_why_weights_do_not_fit():
+    new = make("transformer", "lm", seed=2)
+    assert difference(new.model, make("transformer", "lm", seed=1, max_positions=9)) is None
+    words = {"tokens": vocabulary("ab")}
+    assert difference(new.model, make("transformer", "lm", seed=1, words=words)) is None
+    wider = make("transformer", "lm", seed=1, hidden=16, words=words)
+    said = difference(new.model, wider)
+    name = next(iter(parameters(new)))
+    shapes = [" x ".join(map(str, parameters(saved)[name].shape)) for saved in (wider, new)]
+    assert said == f"{name} is {shapes[0]} there and {shapes[1]} here"
+    deeper = make("transformer", "lm", seed=1, feedforward=16)
+    assert "feedforward" in (difference(new.model, deeper) or "")
 
 
 def test_source_and_target_go_by_their_own_vocabularies():

@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -179,14 +179,40 @@ _JOBS_OPTION = click.option(
 )
 
 
+class Kinds(click.Group):
+    """A command whose first word is a kind; where it is forgotten, the error lists them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse what stands before the kind."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            self._miss(ctx, f"A kind is missing before {error.option_name!r}")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the kind; a word that is like one is left to click, which offers that."""
+        from difflib import get_close_matches
+
+        kinds = self.list_commands(ctx)
+        if not (ctx.resilient_parsing or args[0] in kinds or get_close_matches(args[0], kinds)):
+            self._miss(ctx, f"No such command {args[0]!r}; a kind is missing")
+        return super().resolve_command(ctx, args)
+
+    def _miss(self, ctx: click.Context, what: str) -> NoReturn:
+        raise click.UsageError(f"{what}: {', '.join(self.list_commands(ctx))}.", ctx)
+
+
 def group(name: str, help_text: str) -> Callable[[Callable[[], None]], click.Group]:
     """A command `seq-NAME` whose kinds are subcommands."""
 
     def decorate(function: Callable[[], None]) -> click.Group:
         made = click.group(
             name=f"seq-{name}",
+            cls=Kinds,
             help=help_text,
-            context_settings={"help_option_names": ["--help"], "max_content_width": 100},
+            context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
         )(function)
         return version_option(made)
 

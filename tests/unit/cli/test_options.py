@@ -183,6 +183,42 @@ def test_the_version_and_the_seed(monkeypatch):
     assert runner.invoke(cli, ["kind", "--seed", "-1"]).exit_code == 2
 
 
+def test_a_forgotten_kind_is_asked_for_by_name():
+    @_options.group("toy", "Plays.")
+    def cli():
+        pass
+
+    for name in ("heatmap", "table"):
+        cli.command(name)(lambda: None)
+    runner = CliRunner()
+    for arguments, said in (
+        (["-o", "x", "table"], "A kind is missing before '-o': heatmap, table."),
+        (["--model", "m"], "A kind is missing before '--model': heatmap, table."),
+        (["a.jsonl"], "No such command 'a.jsonl'; a kind is missing: heatmap, table."),
+        (["--", "-x"], "No such command '-x'; a kind is missing: heatmap, table."),
+    ):
+        done = runner.invoke(cli, arguments)
+        assert done.exit_code == 2
+        assert done.output.endswith(f"Error: {said}\n")
+    near = runner.invoke(cli, ["tabel"])
+    assert near.exit_code == 2
+    assert "No such command 'tabel'" in near.output
+    assert "missing" not in near.output
+    assert runner.invoke(cli, ["table"]).exit_code == 0
+
+
+def test_help_has_a_short_name():
+    @_options.group("toy", "Plays.")
+    def cli():
+        pass
+
+    cli.command("table")(lambda: None)
+    for kind in ([], ["table"]):
+        short, long = (CliRunner().invoke(cli, [*kind, flag]) for flag in ("-h", "--help"))
+        assert (short.exit_code, short.output) == (0, long.output)
+        assert short.output.startswith("Usage: ")
+
+
 @dataclasses.dataclass(frozen=True)
 class Sum:
     left: int

@@ -158,10 +158,6 @@ COMMANDS = [
         token_fields, "tokens", passes=True, jobs=True,
     ),
     Command(
-        ("seq-ngram", "count", "--order", "1,2", "--quiet"),
-        token_fields, "tokens", filter=False, jobs=True,
-    ),
-    Command(
         ("seq-ngram", "score", "--model", "{arpa}", "--quiet"),
         token_fields, "tokens", passes=True, jobs=True,
     ),

@@ -12,7 +12,7 @@ from seqtools.batching.corpus import TRUNCATIONS
 from seqtools.batching.stream import Header
 from seqtools.batching.tasks import SAMPLINGS
 from seqtools.cli import _train_models, batch, train
-from seqtools.cli._train_models import PRESETS, TransformerOptions
+from seqtools.cli._train_models import PRESETS, RecurrentOptions, TransformerOptions
 from seqtools.cli._train_options import planned_steps
 from seqtools.errors import ConfigError
 from seqtools.models import transformer
@@ -160,6 +160,16 @@ def test_sizes_follow_those_that_are_their_defaults() -> None:
     assert wider == {"layers": 1, "decoder_layers": 1, "hidden": 16}
     both = config("--layers", "2", "--decoder-layers", "1", head=head, trained=trained)
     assert both == {**trained, "layers": 2}
+
+
+def test_an_embedding_follows_the_width_of_a_recurrent_model() -> None:
+    trained = {"hidden": 8, "embedding": 8, "tied": True, "label_smoothing": 0.1}
+    arguments = ["--hidden", "16", "--label-smoothing", "0", "-o", "m"]
+    with train.cli.commands["gru"].make_context("gru", arguments) as context:
+        names = {field.name for field in dataclasses.fields(RecurrentOptions)}
+        given = {name: value for name, value in context.params.items() if name in names}
+        found = RecurrentOptions(**given).config(header("lm"), trained)
+    assert found == {"hidden": 16, "tied": True, "label_smoothing": 0.0}
 
 
 def test_options_given_come_before_those_trained_and_these_before_a_preset() -> None:

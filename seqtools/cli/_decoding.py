@@ -109,8 +109,7 @@ def evaluate(streams: Streams, model: str, compute: Compute) -> None:
         known = description.vocabularies
         if sides := [side for side, one in header.vocabularies.items() if one != known.get(side)]:
             raise FormatError(
-                f"{name}: the {' and the '.join(sides)} vocabulary does not match"
-                f" the model {model}"
+                f"{name}: the {' and the '.join(sides)} vocabulary does not match the model {model}"
             )
         device = start_torch(compute)
         from seqtools.models.store import load_model

@@ -8,6 +8,7 @@ from seqtools.batching.mlm import Masking, MlmCorpus
 from seqtools.batching.stream import IGNORED, Batch
 from seqtools.errors import ConfigError, FormatError, RecordError
 from seqtools.text.vocab import Vocabulary
+from tests.unit.batching.corpora import CUTS, filled
 
 ROLES = ("pad", "unk", "mask", "cls", "sep")
 LETTERS = Vocabulary.build(dict.fromkeys("abcdefgh", 1), specials=ROLES)
@@ -16,14 +17,6 @@ PAD, UNK, MASK, CLS, SEP = range(5)
 
 TOKENS = st.lists(st.sampled_from("abcdefghx"), max_size=9)  # x is unknown
 PAIRS = st.lists(st.tuples(TOKENS, st.none() | TOKENS), max_size=8)
-CUTS = st.builds(
-    Options,
-    batch_size=st.none() | st.integers(1, 5),
-    shuffle=st.booleans(),
-    pad_left=st.booleans(),
-    pad_to=st.integers(0, 8),
-    seed=st.integers(0, 9),
-)
 
 
 def mlm(texts, options=None, masking=None, vocabulary=LETTERS, names=None):
@@ -31,16 +24,9 @@ def mlm(texts, options=None, masking=None, vocabulary=LETTERS, names=None):
     options = options or Options()
     corpus = MlmCorpus(vocabulary, options, masking or Masking())
     kind = "ids" if options.ids else "tokens"
-    for number, text in enumerate(texts, start=1):
-        first, second = text if isinstance(text, tuple) else (text, None)
-        record = {kind: first, f"text_pair_{kind}": second}
-        if names is not None:
-            record["id"] = names[number - 1]
-        encoded = corpus.encode(record)
-        if encoded is not None:
-            corpus.append(encoded, number)
-    corpus.freeze()
-    return corpus
+    pairs = [text if isinstance(text, tuple) else (text, None) for text in texts]
+    records = [{kind: first, f"text_pair_{kind}": second} for first, second in pairs]
+    return filled(corpus, records, names)
 
 
 def rows(corpus, epoch=1):

@@ -12,6 +12,7 @@ from seqtools.batching.spans import Corruption, SpanCorpus, Spans, corrupt, draw
 from seqtools.batching.stream import IGNORED, Batch
 from seqtools.errors import ConfigError, RecordError
 from seqtools.text.vocab import Vocabulary
+from tests.unit.batching.corpora import CUTS, filled
 from tests.unit.batching.test_draws import check_chi_square
 
 LETTERS = Vocabulary.build(dict.fromkeys("abcdefgh", 1))
@@ -28,28 +29,13 @@ CORRUPTIONS = st.builds(
     length=st.sampled_from([1.0, 3.0, 50.0]),
     sentinels=st.integers(2, 8),
 )
-CUTS = st.builds(
-    Options,
-    batch_size=st.none() | st.integers(1, 5),
-    shuffle=st.booleans(),
-    pad_left=st.booleans(),
-    pad_to=st.integers(0, 8),
-    seed=st.integers(0, 9),
-)
 
 
 def corpus_of(texts, options=None, corruption=None, names=None, vocabulary=LETTERS):
     options = options or Options()
     corpus = SpanCorpus(vocabulary, options, corruption or Corruption())
-    for number, text in enumerate(texts, start=1):
-        record = {"ids" if options.ids else "tokens": text}
-        if names is not None:
-            record["id"] = names[number - 1]
-        encoded = corpus.encode(record)
-        if encoded is not None:
-            corpus.append(encoded, number)
-    corpus.freeze()
-    return corpus
+    kind = "ids" if options.ids else "tokens"
+    return filled(corpus, [{kind: text} for text in texts], names)
 
 
 def rows(corpus, epoch=1):

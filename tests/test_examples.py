@@ -258,8 +258,9 @@ def test_what_a_page_types_works_after_the_date_example(document, dates_run):
     type_along(document, folder)
 
 
-def test_what_the_page_on_ngrams_types_works_anywhere(tmp_path):
-    type_along("docs/ngram.md", tmp_path)
+@pytest.mark.parametrize("document", ["docs/ngram.md", "docs/corpus.md"])
+def test_what_a_page_types_works_anywhere(document, tmp_path):
+    type_along(document, tmp_path)
 
 
 PAIRS = [

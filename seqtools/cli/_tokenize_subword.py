@@ -27,7 +27,6 @@ class Subwords:
     sample: float | None
     sample_from: int | None
     seed: int
-    lossless: bool
 
     def __post_init__(self) -> None:
         if self.threshold is not None and self.restrict_vocab is None:
@@ -37,7 +36,7 @@ class Subwords:
 
     def refuse_reverse(self) -> None:
         """See that nothing was asked for that only splitting does."""
-        for name in ("restrict_vocab", "sample", "lossless"):
+        for name in ("restrict_vocab", "sample"):
             if getattr(self, name) not in (None, False):
                 option = name.replace("_", "-")
                 raise click.UsageError(f"--{option} makes no sense with --reverse.")
@@ -91,10 +90,6 @@ subword_options = collect(
             help="With --sample, unigram: draw from the N best; default: all.",
         ),
         seed_option,
-        click.option(
-            "--lossless", is_flag=True,
-            help="A text that --reverse would not give back as it is makes a bad record.",
-        ),
     ),
 )  # fmt: skip
 
@@ -107,13 +102,13 @@ def tokenize_subwords(streams: Streams, plan: Plan, subwords: Subwords) -> None:
 
     if plan.reverse:
         subwords.refuse_reverse()
-    if subwords.lossless and subwords.sample is not None:
+    if plan.lossless and subwords.sample is not None:
         raise click.UsageError("--lossless and --sample exclude each other.")
     tokenizer = SentencePieceTokenizer(
         subwords.subword_model, restrict=subwords.kept(), sampling=subwords.sampling()
     )
     normalizer = Normalizer(plan.normalize, plan.lowercase)
-    care = Care(plan.offsets, not streams.quiet, subwords.lossless)
+    care = Care(plan.offsets, not streams.quiet, plan.lossless)
 
     def make(counts: Counts) -> Transform | Together:
         if plan.reverse:

@@ -33,17 +33,23 @@ class Plan:
     lowercase: bool
     normalize: Form
     offsets: bool
+    lossless: bool
     keep_space: bool = False
 
     def __post_init__(self) -> None:
         if self.reverse:
-            for name in ("text", "lowercase", "offsets"):
+            for name in ("text", "lowercase", "offsets", "lossless"):
                 if getattr(self, name):
                     raise click.UsageError(f"--{name} makes no sense with --reverse.")
             if self.normalize != "none":
                 raise click.UsageError("--normalize makes no sense with --reverse.")
         if self.text and len(self.field) > 1:
             raise click.UsageError("--text fills one --field.")
+
+    @property
+    def spaced(self) -> bool:
+        """Whether white space makes tokens, too: asked for, or needed to give the text back."""
+        return self.keep_space or self.lossless
 
     def filter(self, session: Session, make: MakeTransform) -> Counts:
         """Put records, or plain lines, through a transform; see `Session.filter`."""
@@ -71,10 +77,14 @@ _PLAN_OPTIONS = (
         "--offsets", is_flag=True,
         help="Add F_offsets: where each token stands in F, [start, end) in code points.",
     ),
+    click.option(
+        "--lossless", is_flag=True,
+        help="A text that its tokens would not give back as it is makes a bad record.",
+    ),
 )  # fmt: skip
 _KEEP_SPACE = click.option(
     "--keep-space", is_flag=True,
-    help="Keep tokens of white space, so that the tokens joined are the text.",
+    help="Keep tokens of white space (so does --lossless): the tokens joined are the text.",
 )  # fmt: skip
 
 plan_options = collect(Plan, "plan", (*_PLAN_OPTIONS, _KEEP_SPACE))
@@ -97,11 +107,11 @@ def cli() -> None:
 def whitespace(streams: Streams, plan: Plan) -> None:
     """What stands between white space, which includes U+00A0 and U+3000, but not U+FEFF.
 
-    --reverse puts a space between the tokens.
+    --reverse puts a space between the tokens; with --keep-space nothing, and the text comes back.
     """
     from seqtools.text.tokenizers.whitespace import WhitespaceTokenizer
 
-    _tokenize(streams, plan, WhitespaceTokenizer(keep_space=plan.keep_space))
+    _tokenize(streams, plan, WhitespaceTokenizer(keep_space=plan.spaced))
 
 
 @cli.command(
@@ -119,11 +129,11 @@ def word(streams: Streams, plan: Plan) -> None:
     """Words, numbers and symbols; each Han character a token, an emoji with its parts one.
 
     Nothing but white space is left out. --reverse gives readable text: spaces stand where English
-    and German have them, and none between Han characters.
+    and German have them, and none between Han characters; with --keep-space only the tokens' own.
     """
     from seqtools.text.tokenizers.word import WordTokenizer
 
-    _tokenize(streams, plan, WordTokenizer(keep_space=plan.keep_space))
+    _tokenize(streams, plan, WordTokenizer(keep_space=plan.spaced))
 
 
 @cli.command(
@@ -137,11 +147,11 @@ def word(streams: Streams, plan: Plan) -> None:
 def char(streams: Streams, plan: Plan) -> None:
     """Each code point (not each grapheme) a token.
 
-    --reverse puts nothing between the tokens; with --keep-space the text comes back as it was.
+    --reverse puts nothing between the tokens: of --keep-space and --lossless the text comes back.
     """
     from seqtools.text.tokenizers.char import CharTokenizer
 
-    _tokenize(streams, plan, CharTokenizer(keep_space=plan.keep_space))
+    _tokenize(streams, plan, CharTokenizer(keep_space=plan.spaced))
 
 
 @cli.command(
@@ -225,7 +235,14 @@ def _tokenize(streams: Streams, plan: Plan, tokenizer: Tokenizer, tag: Tag | Non
         transform = join_fields(plan.field, tokenizer)
     else:
         normalizer = Normalizer(plan.normalize, plan.lowercase)
-        transform = split_fields(plan.field, tokenizer, normalizer, offsets=plan.offsets, tag=tag)
+        transform = split_fields(
+            plan.field,
+            tokenizer,
+            normalizer,
+            offsets=plan.offsets,
+            lossless=plan.lossless,
+            tag=tag,
+        )
     with Session(streams) as session:
         plan.filter(session, lambda counts: transform)
 

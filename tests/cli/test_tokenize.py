@@ -126,6 +126,7 @@ def test_the_locale_changes_nothing(kind: str) -> None:
         ("sentencepiece --subword-model m --reverse --lossless", "--lossless makes no sense"),
         ("sentencepiece --subword-model m --reverse --offsets", "--offsets makes no sense"),
         ("sentencepiece --subword-model m --reverse --restrict-vocab v", "--restrict-vocab makes"),
+        ("char --reverse --lossless", "--lossless makes no sense with --reverse"),
         ("wrod", "No such command"),
     ],
 )
@@ -133,6 +134,25 @@ def test_options_that_make_no_sense(arguments: str, reason: str) -> None:
     done = run(TOKENIZE, *arguments.split(), stdin=b'{"text":"a"}')
     assert (done.status, done.stdout) == (2, b"")
     assert reason in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["whitespace", "word", "char"])
+def test_lossless_tokens_give_every_text_back(kind: str) -> None:
+    texts = ["", " ", "\u3000a  b\r\n", "\x00\ufeff中文。 Don't", "cafe\u0301\t\x1c👍🏽"]
+    records = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in texts)
+    tokens = run(TOKENIZE, kind, "--lossless", stdin=records)
+    assert (tokens.status, tokens.stderr) == (0, "")
+    bare = [json.dumps({"tokens": json.loads(line)["tokens"]}) for line in tokens.lines]
+    back = run(TOKENIZE, kind, "--reverse", "--keep-space", stdin="\n".join(bare).encode())
+    assert [json.loads(line)["text"] for line in back.lines] == texts
+
+
+def test_a_text_that_was_normalised_is_not_lossless(tmp_path) -> None:
+    strict = ("--text", "--lossless", "--lowercase", "--rejects", "bad")
+    done = run(TOKENIZE, "char", *strict, cwd=tmp_path, stdin=b"a b\nA b\n")
+    assert (done.status, done.stdout) == (3, b'{"text":"a b","tokens":["a"," ","b"]}\n')
+    reason = b'"reason":"\\"text\\" would not come back from its tokens as it is"'
+    assert reason in (tmp_path / "bad.reasons.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize(

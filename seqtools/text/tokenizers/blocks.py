@@ -10,10 +10,10 @@ from typing import NamedTuple, Protocol
 
 import orjson
 
-from seqtools.errors import RecordError
 from seqtools.streams.records import Record, get_text, get_tokens, to_line
 from seqtools.text.fields import derived
 from seqtools.text.normalize import Normalizer, Offsets
+from seqtools.text.tokenizers.records import would_not_come_back
 from seqtools.text.tokenizers.sentencepiece import SentencePieceTokenizer
 
 
@@ -93,7 +93,7 @@ class SplitBlock:
             self._fields, self._names, made, strict=True
         ):
             if each.changed and self._care.lossless:
-                raise RecordError(f'"{field}" would not come back from its tokens as it is')
+                raise would_not_come_back(field)
             record[tokens_name] = each.tokens
             if each.offsets is not None:
                 record[offsets_name] = each.offsets

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import orjson
 
+from seqtools.errors import RecordError
 from seqtools.streams.records import Record, get_text, get_tokens
 from seqtools.text.fields import derived
 from seqtools.text.normalize import Normalizer
@@ -22,15 +23,20 @@ def split_fields(
     normalizer: Normalizer,
     *,
     offsets: bool = False,
+    lossless: bool = False,
     tag: Tag | None = None,
 ) -> Transform:
     """Make the function that adds the tokens of each field F, as `F_tokens`.
+
+    The function raises `RecordError` where a text does not come back, with `lossless`.
 
     Args:
         fields: names of text fields.
         tokenizer: what splits them.
         normalizer: what the text goes through before; the field itself stays as it is.
         offsets: add `F_offsets`, places in the field as it stands in the record.
+        lossless: the tokens joined must be the field as it stands in the record; the tokenizer has
+            to keep white space.
         tag: splits in the tokenizer's place, and adds `F_pos`.
     """
     names = [(field, derived(field, "tokens")) for field in fields]
@@ -61,9 +67,17 @@ def split_fields(
                 record[name] = tokenizer.tokenize(normal)
             if offsets:
                 record[derived(field, "offsets")] = normalizer.trace(text, spans)
+            if lossless and tokenizer.join(record[name]) != text:
+                raise would_not_come_back(field)
         return record
 
-    return split_fully if normalizer.changes or offsets or tag is not None else split
+    simple = not (normalizer.changes or offsets or lossless or tag is not None)
+    return split if simple else split_fully
+
+
+def would_not_come_back(field: str) -> RecordError:
+    """What is wrong with a text that its tokens do not give back, where that was asked for."""
+    return RecordError(f'"{field}" would not come back from its tokens as it is')
 
 
 def join_fields(fields: Sequence[str], tokenizer: Tokenizer) -> Transform:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqtools.errors import ConfigError
+from seqtools.errors import ConfigError, RecordError
 from seqtools.lazy import lookup
 from seqtools.streams.records import dumps
 from seqtools.text.normalize import Normalizer
@@ -130,6 +130,16 @@ def test_offsets_lead_into_the_field_as_it_stands() -> None:
     assert record["tokens"] == ["i̇n", "fine", ",", "café", "!"]
     places = [record["text"][start:end] for start, end in record["offsets"]]
     assert places == ["İn", "ﬁne", ",", "Cafe\u0301", "!"]
+
+
+def test_what_would_not_come_back_is_a_bad_record_where_that_is_asked_for() -> None:
+    kept = split_fields(["src"], make("word", keep_space=True), Normalizer("nfc"), lossless=True)
+    assert kept({"src": " a"}, 1) == {"src": " a", "src_tokens": [" ", "a"]}
+    with pytest.raises(RecordError, match='"src" would not come back'):
+        kept({"src": "e\u0301"}, 1)  # its normal form is one character
+    dropped = split_fields(["src"], make("char"), Normalizer(), lossless=True)
+    with pytest.raises(RecordError, match='"src" would not come back'):
+        dropped({"src": " a"}, 1)
 
 
 def test_a_tagger_takes_the_tokenizers_place() -> None:

@@ -1,0 +1,121 @@
+"""Tables and histograms of statistics, on stderr."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seqtools.cli._progress import on_terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from seqtools.streams.records import Record
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; a number stands to the right in its column, a string to the left.
+
+    Attributes:
+        title: what is told.
+        columns: headings.
+        rows: a cell for each column; None is empty.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | float | None]]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Bars, one below the other.
+
+    Attributes:
+        title: what is told.
+        bars: what a bar is of, and its number (not negative).
+    """
+
+    title: str
+    bars: Sequence[tuple[str, float]]
+
+
+Drawing = Table | Histogram
+
+
+def draw(
+    show: Callable[[list[Record]], Iterable[Drawing]],
+    records: list[Record],
+    *,
+    always: bool,
+    quiet: bool,
+) -> None:
+    """Draw what `show` makes of the records where stderr is a terminal, or `always`."""
+    terminal = on_terminal()
+    if not always and (quiet or not terminal):
+        return
+    import contextlib
+    import os
+    import sys
+
+    from rich.console import Console
+
+    # Where it is no terminal nothing but text is written, whatever FORCE_COLOR says.
+    width = None if terminal or "COLUMNS" in os.environ else 100
+    console = Console(file=sys.stderr, force_terminal=terminal, width=width, highlight=False)
+    with contextlib.suppress(OSError):  # nobody may be looking
+        for drawing in show(records):
+            if isinstance(drawing, Table):
+                _draw_table(console, drawing)
+            else:
+                _draw_histogram(console, drawing)
+
+
+def _draw_table(console: Console, drawing: Table) -> None:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable(title=Text(_plain(drawing.title)), box=box.SIMPLE, title_justify="left")
+    for number, heading in enumerate(drawing.columns):
+        numeric = all(not isinstance(row[number], str) for row in drawing.rows)
+        table.add_column(
+            Text(_plain(heading)), justify="right" if numeric else "left", no_wrap=numeric
+        )
+    for row in drawing.rows:
+        table.add_row(*(Text(_plain(cell)) for cell in row))
+    console.print(table)
+
+
+def _draw_histogram(console: Console, drawing: Histogram) -> None:
+    from rich.bar import Bar
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    most = max((number for _, number in drawing.bars), default=0) or 1
+    grid = RichTable.grid(padding=(0, 1))
+    grid.title, grid.title_justify = Text(_plain(drawing.title)), "left"
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(ratio=1)
+    grid.expand = True
+    for label, number in drawing.bars:
+        grid.add_row(Text(_plain(label)), Text(_plain(number)), Bar(most, 0, number))
+    console.print(grid)
+    console.print()
+
+
+def _plain(cell: str | float | None) -> str:
+    """A cell as text: whole numbers with separators, others with four digits."""
+    if cell is None:
+        return ""
+    if isinstance(cell, str):
+        return _CONTROL.sub(lambda found: repr(found[0])[1:-1], cell)
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return f"{cell:,.1f}" if abs(cell) >= 1000 else f"{cell:.4g}"

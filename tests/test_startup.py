@@ -113,6 +113,7 @@ def learn(path):
         ("seq-tokenize whitespace", TEXT, ""),
         ("seq-tokenize word", TEXT, ""),
         ("seq-tokenize char", TEXT, ""),
+        ("seq-tokenize byte", TEXT, ""),
         ("seq-tokenize whitespace --reverse", TEXT, ""),
         ("seq-tokenize jieba", TEXT, "jieba rjieba"),
         ("seq-tokenize sentencepiece --subword-model m", TEXT, "sentencepiece"),

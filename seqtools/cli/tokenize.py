@@ -156,6 +156,25 @@ def char(streams: Streams, plan: Plan) -> None:
 
 @cli.command(
     epilog=example(
+        "$ echo é! | seq-tokenize byte --text --offsets",
+        '{"text":"é!","tokens":["<0xC3>","<0xA9>","<0x21>"],"offsets":[[0,0],[0,1],[1,2]]}',
+    )
+)
+@piece_plan_options
+@filter_options
+def byte(streams: Streams, plan: Plan) -> None:
+    """Each byte of UTF-8 a token, <0xE4>; white space is text as all else is.
+
+    In the offsets a character is the last of its bytes. --reverse makes a bad record of bytes that
+    are not UTF-8, and of a token that is no byte.
+    """
+    from seqtools.text.tokenizers.byte import ByteTokenizer
+
+    _tokenize(streams, plan, ByteTokenizer())
+
+
+@cli.command(
+    epilog=example(
         "$ echo 他在研究所工作 | seq-tokenize jieba --text --mode search --offsets",
         "$ echo 她在北京工作 | seq-tokenize jieba --text --pos",
     )

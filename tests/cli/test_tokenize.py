@@ -52,6 +52,8 @@ def subwords(corpus: list[str], tmp_path_factory):
         "whitespace --keep-space --offsets",
         "word --lowercase --normalize nfkc --offsets --field src --field text",
         "char --field src",
+        "char --lossless --offsets",
+        "byte --lowercase --normalize nfkc --offsets --field src",
         "jieba --mode search --no-hmm --user-dict words --offsets",
         "jieba --pos --user-dict words",
         "sentencepiece --subword-model m --lowercase --normalize nfkc --offsets --field src",
@@ -126,6 +128,7 @@ def test_the_locale_changes_nothing(kind: str) -> None:
         ("sentencepiece --subword-model m --reverse --lossless", "--lossless makes no sense"),
         ("sentencepiece --subword-model m --reverse --offsets", "--offsets makes no sense"),
         ("sentencepiece --subword-model m --reverse --restrict-vocab v", "--restrict-vocab makes"),
+        ("byte --keep-space", "No such option"),
         ("char --reverse --lossless", "--lossless makes no sense with --reverse"),
         ("wrod", "No such command"),
     ],
@@ -136,14 +139,15 @@ def test_options_that_make_no_sense(arguments: str, reason: str) -> None:
     assert reason in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["whitespace", "word", "char"])
+@pytest.mark.parametrize("kind", ["whitespace", "word", "char", "byte"])
 def test_lossless_tokens_give_every_text_back(kind: str) -> None:
     texts = ["", " ", "\u3000a  b\r\n", "\x00\ufeff中文。 Don't", "cafe\u0301\t\x1c👍🏽"]
     records = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in texts)
     tokens = run(TOKENIZE, kind, "--lossless", stdin=records)
     assert (tokens.status, tokens.stderr) == (0, "")
     bare = [json.dumps({"tokens": json.loads(line)["tokens"]}) for line in tokens.lines]
-    back = run(TOKENIZE, kind, "--reverse", "--keep-space", stdin="\n".join(bare).encode())
+    keep = ["--keep-space"] if kind != "byte" else []
+    back = run(TOKENIZE, kind, "--reverse", *keep, stdin="\n".join(bare).encode())
     assert [json.loads(line)["text"] for line in back.lines] == texts
 
 

@@ -11,6 +11,7 @@ TOKENIZERS = {
     "whitespace": "seqtools.text.tokenizers.whitespace:WhitespaceTokenizer",
     "word": "seqtools.text.tokenizers.word:WordTokenizer",
     "char": "seqtools.text.tokenizers.char:CharTokenizer",
+    "byte": "seqtools.text.tokenizers.byte:ByteTokenizer",
     "jieba": "seqtools.text.tokenizers.jieba:JiebaTokenizer",
 }
 """Name to class, for `seqtools.lazy.lookup`."""
@@ -20,7 +21,7 @@ class Tokenizer(Protocol):
     """Text to tokens and back.
 
     Tokens of white space alone are left out unless the tokenizer was made with `keep_space`; then
-    the tokens joined are the text, and `join` is exact.
+    the tokens joined are the text, and `join` is exact. Bytes have no such choice: all are kept.
     """
 
     def tokenize(self, text: str) -> list[str]:
@@ -34,6 +35,7 @@ class Tokenizer(Protocol):
 
         Raises:
             ConfigError: the tokens of this tokenizer do not say how the text was.
+            RecordError: these tokens do not.
         """
 
 

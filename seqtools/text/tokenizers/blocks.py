@@ -13,7 +13,7 @@ import orjson
 from seqtools.streams.records import Record, get_text, get_tokens, to_line
 from seqtools.text.fields import derived
 from seqtools.text.normalize import Normalizer, Offsets
-from seqtools.text.tokenizers.records import would_not_come_back
+from seqtools.text.tokenizers.records import trace, would_not_come_back
 from seqtools.text.tokenizers.sentencepiece import SentencePieceTokenizer
 
 
@@ -190,21 +190,3 @@ def write_line(record: Record) -> bytes:
         return orjson.dumps(record, None, orjson.OPT_APPEND_NEWLINE)
     except orjson.JSONEncodeError:
         return to_line(record)  # it holds an integer that takes a slower writer
-
-
-def trace(normalizer: Normalizer, text: str, offsets: Offsets) -> Offsets:
-    """`Normalizer.trace` for spans that may be empty, which stay so."""
-    if not normalizer.changes or not offsets:
-        return offsets
-    size = len(normalizer(text))
-    if not size:
-        return [(0, 0)] * len(offsets)
-    wide = [
-        (start, end) if start < end else (min(start, size - 1), min(start, size - 1) + 1)
-        for start, end in offsets
-    ]
-    traced = []
-    for (start, end), (first, last) in zip(offsets, normalizer.trace(text, wide), strict=True):
-        place = last if start == size else first
-        traced.append((first, last) if start < end else (place, place))
-    return traced

@@ -9,7 +9,7 @@ import orjson
 from seqtools.errors import RecordError
 from seqtools.streams.records import Record, get_text, get_tokens
 from seqtools.text.fields import derived
-from seqtools.text.normalize import Normalizer
+from seqtools.text.normalize import Normalizer, Offsets
 from seqtools.text.tokenizers import Tokenizer, locate
 
 # A record and its number to the same record, changed, or to the line that it makes.
@@ -66,7 +66,7 @@ def split_fields(
             else:
                 record[name] = tokenizer.tokenize(normal)
             if offsets:
-                record[derived(field, "offsets")] = normalizer.trace(text, spans)
+                record[derived(field, "offsets")] = trace(normalizer, text, spans)
             if lossless and tokenizer.join(record[name]) != text:
                 raise would_not_come_back(field)
         return record
@@ -86,7 +86,29 @@ def join_fields(fields: Sequence[str], tokenizer: Tokenizer) -> Transform:
 
     def join(record: Record, number: int) -> Record:
         for field, name in names:
-            record[field] = tokenizer.join(get_tokens(record, name))
+            tokens = get_tokens(record, name)
+            try:
+                record[field] = tokenizer.join(tokens)
+            except RecordError as error:
+                raise RecordError(f'"{name}": {error}') from None
         return record
 
     return join
+
+
+def trace(normalizer: Normalizer, text: str, offsets: Offsets) -> Offsets:
+    """`Normalizer.trace` for spans that may be empty, which stay so."""
+    if not normalizer.changes or not offsets:
+        return offsets
+    size = len(normalizer(text))
+    if not size:
+        return [(0, 0)] * len(offsets)
+    wide = [
+        (start, end) if start < end else (min(start, size - 1), min(start, size - 1) + 1)
+        for start, end in offsets
+    ]
+    traced = []
+    for (start, end), (first, last) in zip(offsets, normalizer.trace(text, wide), strict=True):
+        place = last if start == size else first
+        traced.append((first, last) if start < end else (place, place))
+    return traced

@@ -12,6 +12,7 @@ from seqtools.cli._io import Session
 from seqtools.cli._options import Streams, WholeNumber, example, group, stream_options
 from seqtools.cli._pairing import Pairing, pair_options, read_pairs
 from seqtools.errors import SeqtoolsError
+from seqtools.streams.files import STDIN
 
 if TYPE_CHECKING:
     from seqtools.evaluation.accuracy import Guess
@@ -116,8 +117,7 @@ def accuracy(
     from seqtools.evaluation.pairs import get_values
     from seqtools.text.specials import SPECIALS
 
-    if len(pairing.reference) > 1 or len(pairing.reference_file) > 1:
-        raise click.UsageError("accuracy compares with one reference only.")
+    _one_reference("accuracy", pairing)
     if masked and pairing.text:
         raise click.UsageError("--masked does not go with --text.")
 
@@ -125,6 +125,36 @@ def accuracy(
         return get_guesses(record, field, masked, SPECIALS["mask"])
 
     _score(streams, pairing, Accuracy(lowercase=lowercase, labels=labels), guesses, get_values)
+
+
+@cli.command(
+    epilog=example(
+        """$ printf '北京\\n大学\\n' > words.txt""",
+        """$ echo '{"tokens":["北京","大","学","生"],"gold":["北京","大学生"]}' \\""",
+        "  | seq-eval segmentation --hypothesis tokens --reference gold --words words.txt",
+        '{"metric":"segmentation","score":0.3333333333333333,"precision":0.25,"recall":0.5,'
+        '"correct":1,"guessed":4,"total":2,"records":1,"oov":1,"oov_rate":0.5,"oov_recall":0.0,'
+        '"iv_recall":1.0}',
+    )
+)
+@click.option(
+    "--words", metavar="FILE",
+    help="Words of the training data, one a line, or a vocabulary: for recall of unknown words.",
+)  # fmt: skip
+@pair_options
+def segmentation(streams: Streams, pairing: Pairing, words: str | None, *, lowercase: bool) -> None:
+    """Precision, recall and F1 (the score) of words cut from a text.
+
+    Fields are lists of tokens; a string is cut at white space. White space does not count, the rest
+    must be the same text on both sides.
+    """
+    from seqtools.evaluation.segmentation import Segmentation, get_words, read_words
+
+    _one_reference("segmentation", pairing)
+    if words == STDIN:
+        raise click.UsageError("--words must be a file.")
+    known = None if words is None else read_words(words)
+    _score(streams, pairing, Segmentation(known, lowercase=lowercase), get_words, get_words)
 
 
 @cli.command(
@@ -143,6 +173,11 @@ def perplexity(streams: Streams) -> None:
         for _, scored in session.read(read_logprob):
             metric.add(*scored)
         _write(session, metric.result)
+
+
+def _one_reference(kind: str, pairing: Pairing) -> None:
+    if len(pairing.reference) > 1 or len(pairing.reference_file) > 1:
+        raise click.UsageError(f"{kind} compares with one reference only.")
 
 
 def _score_texts(streams: Streams, pairing: Pairing, metric: Metric[str, str]) -> None:

@@ -70,7 +70,7 @@ class InOrder(Generic[T]):
         keep_blank: bool = False,
     ) -> None:
         self._path = path
-        self._records = _read(path, check, parse=parse, keep_blank=keep_blank)
+        self._records = read_values(path, check, parse=parse, keep_blank=keep_blank)
 
     def find(self, place: Place, key: Key = "") -> list[T]:
         """The references of the hypothesis at `place`, whatever its key.
@@ -116,7 +116,7 @@ class ByKey(Generic[T]):
         self._texts: dict[Key, tuple[Place, list[T]]] = {}
         self._used: dict[Key, Place] = {}
         places: dict[Key, Place] = {}
-        for place, (key, texts) in _read(path, check):
+        for place, (key, texts) in read_values(path, check):
             self._refuse_second(places, key, place)
             self._texts[key] = place, texts
 
@@ -150,10 +150,16 @@ class ByKey(Generic[T]):
             raise InputError(place.source, place.line, reason)
 
 
-def _read(
+def read_values(
     path: str, check: Callable[[Record], T], *, parse: Parse = loads, keep_blank: bool = False
 ) -> Iterator[tuple[Place, T]]:
-    """The records of a file through `check`, each with its place."""
+    """The records of a file through `check`, each with its place.
+
+    Raises:
+        ConfigError: the file cannot be opened.
+        InputError: a record is bad.
+        FormatError: a compressed file is damaged.
+    """
     blocks = read_blocks([path], keep_blank=keep_blank)
     for place, raw in itertools.chain.from_iterable(block.lines(WHOLE, 1) for block in blocks):
         try:

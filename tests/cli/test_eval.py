@@ -113,6 +113,23 @@ def test_accuracy_of_masked_positions() -> None:
     assert done.stderr == "seq-eval: no record has a value to compare, so there is no accuracy\n"
 
 
+def test_segmentation_with_words_from_a_pipe() -> None:
+    stdin = records({"output": "ab c", "tgt": ["ab", "c"]}, {"output": ["a", "b"], "tgt": ["AB"]})
+    done = run("seq-eval", "segmentation", *PAIR, stdin=stdin)
+    assert (done.status, done.stdout) == (1, b"")
+    assert done.stderr.startswith(
+        "seq-eval: <stdin>:2: the output is not the text of its reference"
+    )
+    line = (
+        "seq-eval segmentation --hypothesis o --reference t --lowercase --words <(printf 'AB\\n')"
+    )
+    found = one(shell(f"""echo '{{"o":["ab","c"],"t":"ab c"}}' | {line}""").stdout)
+    assert (found["lowercase"], found["score"], found["oov"]) == (True, 1.0, 1)
+    blank = run("seq-eval", "segmentation", *PAIR, stdin=records({"output": [], "tgt": " "}))
+    assert (blank.status, blank.stdout) == (1, b"")
+    assert blank.stderr == "seq-eval: no reference has a word, so there is no score\n"
+
+
 @pytest.mark.parametrize("apart", [False, True])
 def test_lists_of_different_lengths_are_bad_records(apart: bool, tmp_path: pathlib.Path) -> None:
     pairs = [(["a"], ["a"]), (["a", "b"], ["a"]), (["a"], ["b"]), ("a", ["a"])]
@@ -195,7 +212,9 @@ def test_blank_lines_are_none_and_empty_texts_are_records() -> None:
     assert bad.stderr.startswith("seq-eval: <stdin>:6: not JSON")
 
 
-@pytest.mark.parametrize("kind", ["bleu", "chrf", "exact", "accuracy", "perplexity"])
+@pytest.mark.parametrize(
+    "kind", ["bleu", "chrf", "exact", "accuracy", "segmentation", "perplexity"]
+)
 def test_a_score_of_nothing(kind: str, tmp_path: pathlib.Path) -> None:
     fields = PAIR if kind != "perplexity" else ()
     done = run("seq-eval", kind, *fields, "-o", "score.json", cwd=tmp_path)
@@ -232,6 +251,9 @@ def test_tokenized_output_is_warned_about(tmp_path: pathlib.Path) -> None:
         (("accuracy", *PAIR, "--reference", "src"), "one reference only"),
         (("accuracy", *PAIR, "--reference-file", "a", "--reference-file", "b"), "one reference"),
         (("accuracy", "--text", "--reference-file", "a", "--masked", "b"), "--masked does not go"),
+        (("segmentation", *PAIR, "--reference", "src"), "one reference only"),
+        (("segmentation", *PAIR, "--words", "-"), "--words must be a file"),
+        (("segmentation", *PAIR, "--words", "none.txt"), "none.txt: No such file"),
     ],
 )
 def test_usage(arguments: tuple[str, ...], message: str) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from seqtools.streams.records import Record
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_BARS = 60  # columns
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,12 @@ def _draw_table(console: Console, drawing: Table) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = RichTable(title=Text(_plain(drawing.title)), box=box.SIMPLE, title_justify="left")
+    table = RichTable(
+        title=Text(_plain(drawing.title)),
+        title_justify="left",
+        box=box.SIMPLE,
+        show_header=any(drawing.columns),
+    )
     for number, heading in enumerate(drawing.columns):
         numeric = all(not isinstance(row[number], str) for row in drawing.rows)
         table.add_column(
@@ -102,10 +108,9 @@ def _draw_histogram(console: Console, drawing: Histogram) -> None:
     grid.title, grid.title_justify = Text(_plain(drawing.title)), "left"
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(ratio=1)
-    grid.expand = True
+    grid.add_column()
     for label, number in drawing.bars:
-        grid.add_row(Text(_plain(label)), Text(_plain(number)), Bar(most, 0, number))
+        grid.add_row(Text(_plain(label)), Text(_plain(number)), Bar(most, 0, number, width=_BARS))
     console.print(grid)
     console.print()
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seqtools.cli import _run
+from seqtools.cli import _run, _stats_keywords
 from seqtools.cli._options import (
     NON_NEGATIVE,
     POSITIVE,
@@ -164,6 +164,10 @@ def labels(streams: Streams, mode: Mode, field: tuple[str, ...], *, entities: bo
 def _once(fields: Sequence[str]) -> list[str]:
     """Fields that were named, each once."""
     return [*dict.fromkeys(fields)]
+
+
+cli.add_command(_stats_keywords.keywords)
+cli.add_command(_stats_keywords.idf)
 
 
 def main() -> None:

@@ -1,0 +1,218 @@
+"""The kinds keywords and idf of seq-stats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from seqtools.cli._io import Session
+from seqtools.cli._options import POSITIVE, NamesType, Streams, collect, example
+from seqtools.cli._stats_run import Mode, run_statistic, statistic_options
+from seqtools.cli._stats_show import Drawing, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seqtools.streams.parallel import Counts, Transform
+    from seqtools.streams.records import Record
+    from seqtools.text.keywords import Wanted
+    from seqtools.text.keywords.corpus import Shape
+    from seqtools.text.keywords.idf import IdfTable
+
+_ROWS = 60  # of a table on a terminal
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which words, and how they are weighed; see the options of the same names."""
+
+    field: str
+    method: str
+    top: int
+    corpus: bool
+    by: str | None
+    idf: str | None
+    stopwords: str | None
+    min_length: int
+    pos: tuple[str, ...] | None
+
+    def __post_init__(self) -> None:
+        if self.idf is not None and self.method == "textrank":
+            raise click.UsageError("--idf is for --method tfidf.")
+        if self.corpus and self.by:
+            raise click.UsageError("--corpus and --by are two ways to put records together.")
+
+    @property
+    def together(self) -> bool:
+        """Keywords are of many records."""
+        return self.corpus or self.by is not None
+
+    def shape(self) -> Shape:
+        """Where the words are, and which count."""
+        from seqtools.text.keywords.corpus import Shape
+
+        return Shape(self.field, self._wanted())
+
+    def _wanted(self) -> Wanted:
+        from seqtools.streams.files import read_blocks
+        from seqtools.text.keywords import STOPWORDS, Wanted, read_stopwords
+
+        stopwords = STOPWORDS
+        if self.stopwords is not None:
+            text = b"".join(block.data for block in read_blocks([self.stopwords]))
+            try:
+                stopwords = read_stopwords(text.decode().split("\n"))
+            except UnicodeDecodeError:
+                raise click.UsageError(f"{self.stopwords}: not UTF-8") from None
+        return Wanted(stopwords, self.min_length, self.pos and frozenset(self.pos))
+
+    def table(self) -> IdfTable | None:
+        """How rare words are; None for TextRank."""
+        from seqtools.text.keywords.idf import IdfTable
+
+        if self.method == "textrank":
+            return None
+        return IdfTable.of_jieba() if self.idf is None else IdfTable.read(self.idf)
+
+
+_OPTIONS = (
+    click.option(
+        "--field", default="tokens", show_default=True,
+        help="A list of tokens; F_tokens gets F_keywords (tokens: keywords).",
+    ),
+    click.option(
+        "--method", type=click.Choice(["tfidf", "textrank"]), default="tfidf", show_default=True,
+        help="Frequent here and rare elsewhere, or near words that matter.",
+    ),
+    click.option(
+        "--top", type=POSITIVE, default=20, show_default=True, help="How many keywords at most."
+    ),
+    click.option(
+        "--corpus", is_flag=True, help="Keywords of all records as one text: a record for each."
+    ),
+    click.option(
+        "--by", metavar="FIELD", help="The same for each class, which the string FIELD names."
+    ),
+    click.option(
+        "--idf", metavar="FILE",
+        help="How rare words are: what seq-stats idf wrote, or lines of WORD IDF; without it,"
+        " jieba's table of Chinese words. Other words get its median.",
+    ),
+    click.option(
+        "--stopwords", metavar="FILE",
+        help="Words to pass over, one a line, besides the 31 English ones that jieba does.",
+    ),
+    click.option(
+        "--min-length", type=POSITIVE, default=2, show_default=True,
+        help="Pass over words of fewer code points.",
+    ),
+    click.option(
+        "--pos", type=NamesType(), metavar="LIST",
+        help="Only words whose part of speech, in F_pos, is one of these, as in n,ns,vn,v.",
+    ),
+)  # fmt: skip
+
+
+@click.command(
+    epilog=example(
+        "$ echo 故宫的著名景点包括乾清宫和黄琉璃瓦 | seq-tokenize jieba --text > sights.jsonl",
+        "$ seq-stats keywords --top 2 --quiet sights.jsonl",
+        '{"text":"故宫的著名景点包括乾清宫和黄琉璃瓦",',
+        '"tokens":["故宫","的","著名景点","包括","乾清宫","和","黄琉璃瓦"],',
+        '"keywords":[["著名景点",2.39095350058],["黄琉璃瓦",2.39095350058]]}',
+        "$ echo 'A cat saw a big cat' | seq-tokenize word --text --lowercase > cats.jsonl",
+        "$ seq-stats keywords --method textrank --corpus cats.jsonl",
+    )
+)
+@collect(Choice, "choice", _OPTIONS)
+@statistic_options
+def keywords(streams: Streams, mode: Mode, choice: Choice) -> None:
+    """Keywords of each record, as pairs of a word and its weight, heaviest first.
+
+    For the same words the weights are those of jieba.analyse, extract_tags and textrank; ties stand
+    in order of appearance. jieba's textrank looks at nouns and verbs only: --pos n,ns,vn,v, for
+    what seq-tokenize jieba --pos made.
+    """
+    from seqtools.text.keywords.corpus import CorpusKeywords
+
+    shape, table = choice.shape(), choice.table()
+    if choice.together:
+        run_statistic(
+            streams, mode, lambda: CorpusKeywords(shape, table, by=choice.by, top=choice.top),
+            lambda records: _show(records, choice.by),
+        )  # fmt: skip
+        return
+    for name in ("partial", "merge", "table"):
+        if getattr(mode, name):
+            raise click.UsageError(f"--{name} needs --corpus or --by.")
+    with Session(streams) as session:
+        counts = session.filter(lambda counts: _adder(shape, table, choice.top, counts))
+        if counts["unknown"]:
+            words, unknown = counts["words"], counts["unknown"]
+            session.summary(
+                f"{unknown} of {words} words are not in the IDF table (share {unknown / words:.4g})"
+            )
+
+
+def _adder(shape: Shape, table: IdfTable | None, top: int, counts: Counts) -> Transform:
+    """What adds keywords to a record."""
+    from seqtools.text.fields import base, derived
+    from seqtools.text.keywords import best
+    from seqtools.text.keywords.idf import count_unknown
+    from seqtools.text.keywords.textrank import count_pairs, rank
+    from seqtools.text.keywords.tfidf import weigh
+
+    name = derived(base(shape.field, "tokens"), "keywords")
+
+    def transform(record: Record, number: int) -> Record:
+        words = shape.words(record)
+        if table is None:
+            weights = rank(count_pairs(words))
+        else:
+            weights = weigh(words, table)
+            total, unknown = count_unknown(words, table)
+            counts["words"] += total
+            counts["unknown"] += unknown
+        record[name] = best(weights, top)
+        return record
+
+    return transform
+
+
+def _show(records: list[Record], by: str | None) -> Iterator[Drawing]:
+    columns = [*([by] if by else []), "token", "count", "weight"]
+    rows = [[record[column] for column in columns] for record in records[:_ROWS]]
+    left = len(records) - len(rows)
+    yield Table("keywords" + (f" (and {left} more)" if left else ""), columns, rows)
+
+
+@click.command(
+    epilog=example(
+        """$ printf '{"tokens":["a","cat"]}\\n{"tokens":["a","dog"]}\\n' | seq-stats idf""",
+        '{"token":"a","documents":2,"idf":0.0}',
+        '{"token":"cat","documents":1,"idf":0.6931471805599453}',
+        '{"token":"dog","documents":1,"idf":0.6931471805599453}',
+    )
+)
+@click.option("--field", default="tokens", show_default=True, help="A list of tokens.")
+@click.option(
+    "--min-count", type=POSITIVE, default=1, show_default=True,
+    help="Leave out tokens in fewer records.",
+)  # fmt: skip
+@statistic_options
+def idf(streams: Streams, mode: Mode, field: str, min_count: int) -> None:
+    """In how many records each token is, and ln(records / those), for keywords --idf.
+
+    Memory grows with the number of types.
+    """
+    from seqtools.text.keywords.idf import DocumentCounts
+
+    def show(records: list[Record]) -> Iterator[Drawing]:
+        columns = ["token", "documents", "idf"]
+        rows = [[record[column] for column in columns] for record in records[:_ROWS]]
+        left = len(records) - len(rows)
+        yield Table("in most records" + (f" (and {left} more)" if left else ""), columns, rows)
+
+    run_statistic(streams, mode, lambda: DocumentCounts(field, min_count=min_count), show)

@@ -1,10 +1,11 @@
 """`make bench`: every figure is a ratio of two things measured in turn in this run.
 
     python -m tests.bench            all of it
-    python -m tests.bench tokenize   one part: start tokenize train decode ngram
+    python -m tests.bench text       one part: start text train decode ngram
 
 The part `ngram` measures against KenLM where `--lmplz` and `--query` name its commands, and on the
-text that `--corpus` and `--test` name; tests/bench/corpus.py makes one.
+text that `--corpus` and `--test` name; tests/bench/corpus.py makes one. The part `text` takes
+`--corpus`, too, for English, `--chinese`, and `--spm-encode` for sentencepiece's command.
 
 Writes a table to stdout, one row a figure.
 """
@@ -14,13 +15,11 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import subprocess
-import sys
 import tempfile
 import time
 
-from tests.bench import decoding, ngram
+from tests.bench import decoding, ngram, text
 from tests.bench.measure import PYTHON, ROOT, compare, row, seconds, tool
 
 TEXT_COMMANDS = [
@@ -55,33 +54,6 @@ def start_up(folder: pathlib.Path) -> None:
         arguments = [part.format(vocab=vocab, scored=scored) for part in command[1:]]
         result = compare(lambda c=command[0], a=arguments: seconds([tool(c), *a]), imports, 15)
         row(f"start-up of `{' '.join(command[:2])}` / `import click, orjson`", "≤ 1.5", result, "s")
-
-
-def write_text(path: pathlib.Path, lines: int) -> None:
-    chance = random.Random(1)
-    words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(20_000)]
-    weights = [1 / rank for rank in range(1, len(words) + 1)]
-    with path.open("w") as file:
-        for number in range(lines):
-            text = " ".join(chance.choices(words, weights, k=chance.randint(5, 30)))
-            file.write(json.dumps({"id": number, "text": text}) + "\n")
-
-
-def tokenize(folder: pathlib.Path) -> None:
-    if shutil.which("jq") is None:
-        print("jq is not installed: no figure for seq-tokenize", file=sys.stderr)
-        return
-    path = folder / "text.jsonl"
-    write_text(path, 200_000)
-    megabytes = path.stat().st_size / 1e6
-    for jobs, aim in ((1, "≥ 2"), (2, "≥ 3")):
-        command = [tool("seq-tokenize"), "whitespace", "--jobs", str(jobs), str(path)]
-        result = compare(
-            lambda c=command: megabytes / seconds(c),
-            lambda: megabytes / seconds(["jq", "-c", ".", str(path)]),
-            5,
-        )
-        row(f"`seq-tokenize whitespace --jobs {jobs}` / `jq -c .`", aim, result, "MB/s")
 
 
 def write_batches(folder: pathlib.Path, vocabulary: int, steps: int, batches: int) -> pathlib.Path:
@@ -164,7 +136,7 @@ def train(folder: pathlib.Path) -> None:
     row("start of `seq-train` to its first step / `import torch`", "-", result, "s")
 
 
-PARTS = {"start": start_up, "tokenize": tokenize, "train": train, "decode": decoding.measure}
+PARTS = {"start": start_up, "train": train, "decode": decoding.measure}
 
 
 def main() -> None:
@@ -172,11 +144,15 @@ def main() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parser = argparse.ArgumentParser(description="Benchmarks of seqtools.")
     parser.add_argument(
-        "parts", nargs="*", choices=[[], *PARTS, "ngram"], help="all when none is named"
+        "parts", nargs="*", choices=[[], *PARTS, "text", "ngram"], help="all when none is named"
     )
     ngram.add_options(parser)
+    text.add_options(parser)
     options = parser.parse_args()
-    measures = PARTS | {"ngram": lambda folder: ngram.measure(folder, options)}
+    measures = PARTS | {
+        "text": lambda folder: text.measure(folder, options),
+        "ngram": lambda folder: ngram.measure(folder, options),
+    }
     print("| what | ours | theirs | ratio | aim | rounds |\n| --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         for part in options.parts or measures:

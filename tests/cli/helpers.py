@@ -1,13 +1,18 @@
 """Commands as subprocesses, the way a shell runs them."""
 
+import atexit
+import functools
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = ROOT / "bin"
+WARM = {f"seq-{name}": f"seqtools.cli.{name}" for name in ("ngram", "train", "decode")}
+"""Programs that load much, and their modules; see `tests.cli.warm`."""
 
 
 class Completed(NamedTuple):
@@ -37,6 +42,26 @@ def command(name: str) -> list[str]:
     return [sys.executable, str(BIN / name)]
 
 
+@functools.cache
+def warm() -> pathlib.Path:
+    """A folder with programs that need not load much, as long as this process lives."""
+    folder = tempfile.TemporaryDirectory(prefix="seqtools-warm-")
+    script = str(ROOT / "tests" / "cli" / "warm.py")
+    server = subprocess.Popen(
+        [sys.executable, script, folder.name, str(BIN), *map("=".join, WARM.items())],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, env=environment(),
+    )  # fmt: skip
+    assert server.stdout.readline() == b"ready\n"
+
+    def end() -> None:
+        server.communicate()
+        folder.cleanup()
+
+    atexit.register(end)
+    return pathlib.Path(folder.name)
+
+
 def run(
     name: str,
     *arguments: str,
@@ -46,8 +71,9 @@ def run(
     timeout: float = 120,
 ) -> Completed:
     """Run a command to its end."""
+    started = [str(warm() / name)] if name in WARM and env is None else command(name)
     done = subprocess.run(
-        [*command(name), *arguments],
+        [*started, *arguments],
         input=stdin,
         capture_output=True,
         env=environment() if env is None else env,
@@ -62,11 +88,14 @@ def shell(
     line: str, *, cwd: pathlib.Path | None = None, stdin: bytes = b"", timeout: float = 300
 ) -> Completed:
     """Run a line of bash, with the commands on the path."""
+    env = environment()
+    if any(name in line for name in WARM):
+        env["PATH"] = f"{warm()}{os.pathsep}{env['PATH']}"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
         input=stdin,
         capture_output=True,
-        env=environment(),
+        env=env,
         cwd=cwd,
         timeout=timeout,
         check=False,

@@ -60,7 +60,7 @@ def statistic_options(function: F) -> F:
     return stream_options(jobs=True)(collect(Mode, "mode", options)(function))
 
 
-def run_statistic(streams: Streams, mode: Mode, make: Make, show: Show) -> None:
+def run_statistic(streams: Streams, mode: Mode, make: Make, show: Show) -> list[Record]:
     """Gather the statistics and write them, as records and, on a terminal, as pictures.
 
     Args:
@@ -68,6 +68,9 @@ def run_statistic(streams: Streams, mode: Mode, make: Make, show: Show) -> None:
         mode: what is read and written.
         make: makes empty statistics.
         show: what is drawn of the report.
+
+    Returns:
+        The report; nothing with `mode.partial`.
 
     Raises:
         InputError: with `mode.merge`, a part is damaged, or of another kind or other options.
@@ -81,8 +84,10 @@ def run_statistic(streams: Streams, mode: Mode, make: Make, show: Show) -> None:
         for record in made:
             session.write(record)
         session.output.flush()
-    if not mode.partial:
-        draw(show, made, always=mode.table, quiet=streams.quiet)
+    if mode.partial:
+        return []
+    draw(show, made, always=mode.table, quiet=streams.quiet)
+    return made
 
 
 def _refuse_reading(streams: Streams) -> None:

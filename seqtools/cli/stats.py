@@ -158,7 +158,12 @@ def labels(streams: Streams, mode: Mode, field: tuple[str, ...], *, entities: bo
     from seqtools.cli._stats_tables import show_labels
     from seqtools.text.stats.labels import Labels
 
-    run_statistic(streams, mode, lambda: Labels(_once(field), entities=entities), show_labels)
+    report = run_statistic(
+        streams, mode, lambda: Labels(_once(field), entities=entities), show_labels
+    )
+    for each in report:
+        if each["statistic"] == "labels" and 0 < each["records"] == each["missing"]:
+            _run.warn(f'no record has a "{each["field"]}"')
 
 
 def _once(fields: Sequence[str]) -> list[str]:

@@ -1,0 +1,227 @@
+"""seq-stats: records out, pieces that merge, pictures on a terminal."""
+
+import contextlib
+import json
+import os
+import pathlib
+import pty
+import re
+import subprocess
+
+import pytest
+
+from .helpers import command, environment, run
+
+TOKENS = b"".join(
+    json.dumps({"text": "ab" * (n % 7), "tokens": [f"w{n % 13}", f"v{n}"]}).encode() + b"\n"
+    for n in range(4000)
+)
+KINDS = {
+    "lengths": ("lengths", "--field", "text", "--field", "tokens", "--max-length", "3"),
+    "tokens": ("tokens", "--top", "3"),
+    "labels": ("labels", "--field", "tokens"),
+}
+
+
+def stats(*arguments, **settings):
+    done = run("seq-stats", *arguments, **settings)
+    assert done.status == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return KINDS[request.param]
+
+
+def test_jobs_give_the_same_bytes(kind, tmp_path):
+    # More than one block of 256 KiB.
+    data = TOKENS * 4
+    assert len(data) > 1 << 18
+    assert stats(*kind, "--jobs", "3", stdin=data) == stats(*kind, stdin=data)
+    rejects = ("--rejects", str(tmp_path / "bad"), "--jobs", "2")
+    done = run("seq-stats", *kind, *rejects, stdin=b"{\n" + data + b"[]\n")
+    assert (done.status, done.stdout) == (3, stats(*kind, stdin=data))
+
+
+def test_pieces_merge_to_the_whole(kind, tmp_path):
+    lines = TOKENS.splitlines(keepends=True)
+    pieces = lines[:1], lines[1:2500], [], lines[2500:]
+    states = [stats(*kind, "--partial", stdin=b"".join(piece)) for piece in pieces]
+    parts = [str(tmp_path / f"{number}.part") for number in range(4)]
+    for part, state in zip(parts, states, strict=True):
+        pathlib.Path(part).write_bytes(state)
+    whole = stats(*kind, stdin=TOKENS)
+    assert stats(*kind, "--merge", *parts) == whole
+    # In two steps, too, and as one file.
+    (tmp_path / "first").write_bytes(stats(*kind, "--merge", "--partial", *parts[:2]))
+    assert stats(*kind, "--merge", str(tmp_path / "first"), *parts[2:]) == whole
+    assert stats(*kind, "--merge", stdin=b"".join(states)) == whole
+
+
+@pytest.mark.parametrize("name", ["lengths", "labels"])
+def test_shards_merge_to_the_whole(name, tmp_path):
+    shards = []
+    for number in (1, 2, 3):
+        shards.append(str(tmp_path / str(number)))
+        options = ("--shard", f"{number}/3", "--partial", "-o", shards[-1])
+        stats(*KINDS[name], *options, stdin=TOKENS)
+    found = stats(*KINDS[name], "--merge", *shards).splitlines()
+    assert sorted(found) == sorted(stats(*KINDS[name], stdin=TOKENS).splitlines())
+
+
+def test_shards_merge_to_all_numbers_of_tokens_but_the_growth(tmp_path):
+    shards = []
+    for number in (1, 2):
+        shards.append(str(tmp_path / str(number)))
+        options = ("--shard", f"{number}/2", "--partial", "-o", shards[-1])
+        stats("tokens", *options, stdin=TOKENS)
+
+    def stripped(output):
+        records = [json.loads(line) for line in output.splitlines()]
+        return [
+            {key: value for key, value in record.items() if not key.startswith("heaps")}
+            for record in records
+            if record["statistic"] != "growth"
+        ]
+
+    merged = stats("tokens", "--merge", *shards)
+    whole = stats("tokens", stdin=TOKENS)
+    assert stripped(merged) == stripped(whole)
+    # The growth is that of the shards, one behind the other.
+    lines = TOKENS.splitlines(keepends=True)
+    assert merged == stats("tokens", stdin=b"".join(lines[::2] + lines[1::2]))
+
+
+STATE = (
+    b'{"seqtools":"statistics","version":1,"kind":"labels",'
+    b'"options":{"fields":["label"],"entities":false}}\n'
+    b'{"field":"label","records":1,"missing":0,"counts":{"a":1},"having":{"a":1},"entities":{}}\n'
+    b'{"seqtools":"statistics","end":1}\n'
+)
+HEAD, PART, END = STATE.splitlines(keepends=True)
+
+
+def test_the_state_is_as_it_was():
+    assert stats("labels", "--partial", stdin=b'{"label":"a"}\n') == STATE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "data", "reason"),
+    [
+        (("tokens",), STATE, "<stdin>:1: statistics of kind labels, not tokens"),
+        (
+            ("labels", "--field", "x"), STATE,
+            '<stdin>:1: statistics with fields ["label"], entities false,'
+            ' not fields ["x"], entities false',
+        ),
+        (
+            ("labels",), STATE.replace(b":1,", b":2,", 1),
+            "<stdin>:1: statistics of version 2, not 1",
+        ),
+        (("labels",), HEAD + PART, "<stdin>: the statistics end too early"),
+        (
+            ("labels",), HEAD + PART + STATE,
+            "<stdin>:3: the statistics before this line end too early",
+        ),
+        (("labels",), HEAD + END, "<stdin>:2: records of the statistics are missing"),
+        (("labels",), STATE + END, "<stdin>:4: records of the statistics are missing"),
+        (("labels",), PART, "<stdin>:1: not what seq-stats --partial wrote"),
+        (("labels",), HEAD + b'{"field":"y"}\n', "<stdin>:2: no part of statistics of kind labels"),
+        (("labels",), HEAD + b"{}\n", "<stdin>:2: no part of statistics of kind labels"),
+        (("labels",), b"", "there are no statistics to merge"),
+        (
+            ("labels",), HEAD.replace(b'{"fields":["label"],"entities":false}', b"3"),
+            '<stdin>:1: statistics with no options, not fields ["label"], entities false',
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_merged(arguments, data, reason):
+    done = run("seq-stats", *arguments, "--merge", stdin=data)
+    assert (done.status, done.stdout) == (1, b"")
+    assert done.stderr == f"seq-stats: {reason}\n"
+
+
+@pytest.mark.parametrize(
+    "option", [("--rejects", "bad"), ("--shard", "1/2"), ("--first-record", "2"), ("--jobs", "2")]
+)
+def test_merging_reads_no_corpus(option, tmp_path):
+    done = run("seq-stats", "labels", "--merge", *option, stdin=STATE, cwd=tmp_path)
+    assert done.status == 2
+    assert f"{option[0]} makes no sense with --merge" in done.stderr
+    assert not (tmp_path / "bad").exists()
+
+
+def terminal(folder, *arguments, **extra):
+    """What comes on standard output, and what a terminal on standard error shows."""
+    (folder / "in").write_bytes(TOKENS)
+    ours, theirs = pty.openpty()
+    with (
+        open(folder / "out", "wb") as out,
+        subprocess.Popen(
+            [*command("seq-stats"), *arguments, "in"],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=theirs,
+            cwd=folder,
+            env=environment(TERM="xterm", COLUMNS="80", **extra),
+        ) as process,
+    ):
+        os.close(theirs)
+        shown = b""
+        # Reading fails once the other end is closed.
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 1 << 16):
+                shown += part
+        assert process.wait(60) == 0
+    os.close(ours)
+    return (folder / "out").read_bytes(), shown.decode()
+
+
+def test_a_terminal_shows_a_table_and_a_histogram(kind, tmp_path):
+    data, shown = terminal(tmp_path, *kind)
+    assert data == stats(*kind, stdin=TOKENS)
+    assert "4,000" in shown
+    assert "█" in shown
+    assert terminal(tmp_path, *kind, "--quiet") == (data, "")
+    assert not re.search(
+        r"\x1b\[[\d;]*3\dm", terminal(tmp_path, *kind, NO_COLOR="1")[1]
+    )  # no colour
+
+
+def test_elsewhere_a_table_is_drawn_where_it_is_asked_for(kind):
+    env = environment(FORCE_COLOR="1", COLUMNS="80")
+    done = run("seq-stats", *kind, stdin=TOKENS, env=env)
+    assert done.stderr == ""
+    shown = run("seq-stats", *kind, "--table", "--quiet", stdin=TOKENS, env=env)
+    assert shown.stdout == done.stdout
+    assert "4,000" in shown.stderr
+    assert "█" in shown.stderr
+    assert "\x1b" not in shown.stderr
+    assert max(map(len, shown.stderr.splitlines())) <= 80
+
+
+def test_a_table_shows_text_as_text():
+    odd = json.dumps({"label": "[bold]a\x1b[2Jb\u202ec"}).encode()
+    shown = run("seq-stats", "labels", "--table", stdin=odd).stderr
+    assert "[bold]a\\x1b[2Jb\\u202ec" in shown
+
+
+def test_nothing_to_count(kind):
+    assert run("seq-stats", *kind, "--table", stdin=b"").status == 0
+
+
+def test_a_field_that_no_record_has_is_told_of():
+    done = run("seq-stats", "labels", "--field", "lable", stdin=b'{"label":"a"}\n')
+    assert done.status == 0
+    assert done.stderr == 'seq-stats: warning: no record has a "lable"\n'
+
+
+def test_lists_of_percentiles():
+    data = b'{"text":"a"}\n{"text":"abc"}\n'
+    [line] = stats("lengths", "--bins", "0", "--percentiles", "0,50,50.5,100", stdin=data).split()
+    assert json.loads(line)["percentiles"] == {"0": 1, "50": 1, "50.5": 3, "100": 3}
+    for wrong in ("101", "a", "50,", "nan", ""):
+        done = run("seq-stats", "lengths", "--percentiles", wrong, stdin=data)
+        assert done.status == 2, wrong
+        assert "--percentiles" in done.stderr

@@ -122,6 +122,11 @@ def learn(path):
         ("seq-vocab subword --size 99 --soft-size -o -", TEXT, "sentencepiece"),
         ("seq-vocab encode --vocab v", TEXT, ""),
         ("seq-vocab decode --vocab v", TEXT, ""),
+        ("seq-augment swap", TEXT, ""),
+        ("seq-augment delete", TEXT, ""),
+        ("seq-augment insert --vocab v", TEXT, ""),
+        ("seq-augment synonym --synonyms s", TEXT, ""),
+        ("seq-augment pipe --command cat", TEXT, ""),
         ("seq-ngram extract --order 2", TEXT, ""),
         ("seq-ngram count --order 2 --report r --heldout h", TEXT, "numpy numba"),
         ("seq-ngram merge", b'{"ngram":["a"],"count":1}\n', "numpy numba"),
@@ -144,6 +149,7 @@ def test_a_run_loads_what_it_needs(arguments, stdin, needs, tmp_path):
     (tmp_path / "v").write_text(VOCABULARY)
     (tmp_path / "a").write_text(ARPA)
     (tmp_path / "h").write_bytes(TEXT)
+    (tmp_path / "s").write_text("a b")
     if "--subword-model m" in arguments:
         learn(tmp_path / "m")
     program, *rest = arguments.split()

@@ -41,6 +41,7 @@ class Command:
         product: `-o` names a model, which only the whole run makes.
         rejects, shard, jobs: it has these options.
         empty: exit status where there is no input.
+        children: processes that it starts itself.
         torch: it loads torch once a record proved valid, so a run costs seconds.
     """
 
@@ -56,6 +57,7 @@ class Command:
     shard: bool = True
     jobs: bool = False
     empty: int = 0
+    children: int = 0
     torch: bool = False
 
     def __str__(self) -> str:
@@ -148,6 +150,11 @@ COMMANDS = [
         ("seq-vocab", "subword", "--kind", "bpe", "--size", "99", "--soft-size", "-o", "{out}",
          "--quiet"),
         text_fields, "text", filter=False, shows=False, product=True, empty=1,
+    ),
+    Command(("seq-augment", "swap", "--quiet"), token_fields, "tokens", jobs=True),
+    Command(
+        ("seq-augment", "pipe", "--lines", "--command", "cat", "--quiet"),
+        text_fields, "text", children=1,
     ),
     Command(
         ("seq-batch", "lm", "--sampling", "records", "--vocab", "{vocab}", "--quiet"),
@@ -709,7 +716,7 @@ def test_signals_end_the_command_by_themselves(go, row, number):
         if row.filter and not row.torch:
             process.stdout.readline()
         workers = children(process.pid)
-        assert len(workers) == (3 if row.jobs else 0)
+        assert len(workers) == (3 if row.jobs else row.children)
         process.send_signal(number)
         assert process.wait(10) == -number
         assert process.stderr.read() == b""

@@ -1,0 +1,202 @@
+"""The kind pipe of seq-augment: records through a program from outside, and back in place."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from seqtools.cli._io import Session
+from seqtools.cli._options import Streams, collect
+from seqtools.errors import InputError, RecordError, SeqtoolsError
+from seqtools.streams import records
+from seqtools.streams.files import Block, Line, Place, chomp, read_blocks
+from seqtools.streams.parallel import Reject
+
+if TYPE_CHECKING:
+    from seqtools.text.augment.program import Program
+
+
+@dataclass(frozen=True)
+class Pipe:
+    """What is sent, and what is kept; see the options of the same names."""
+
+    command: str
+    lines: bool
+    field: str | None
+    keep: bool
+
+    def __post_init__(self) -> None:
+        if self.field is not None and not self.lines:
+            raise click.UsageError("--field needs --lines: without it whole records are sent.")
+        if not self.command.strip():
+            raise click.UsageError("--command is empty.")
+
+
+pipe_options = collect(
+    Pipe,
+    "plan",
+    (
+        click.option(
+            "--command", metavar="COMMAND", required=True,
+            help="For the shell: reads JSONL, and writes a record for each, in order.",
+        ),
+        click.option(
+            "--lines", is_flag=True,
+            help="Send plain lines, of one field, and take plain lines for it.",
+        ),
+        click.option("--field", help="With --lines: a text field.  [default: text]"),
+        click.option("--keep", is_flag=True, help="Write each record, too, before its copy."),
+    ),
+)  # fmt: skip
+
+
+class Sent(NamedTuple):
+    """What one has to know of a record until it comes back.
+
+    Attributes:
+        place: where it was read.
+        head: its fields that say what a copy is made of.
+        raw: itself, where that is wanted.
+    """
+
+    place: Place
+    head: records.Record
+    raw: bytes
+
+
+class _Beside(Session):
+    """A session whose reader runs beside its writer, in a thread, and leaves the output to it."""
+
+    def blocks(self, *, keep_blank: bool = False) -> Iterator[Block]:
+        """Blocks of raw lines."""
+        for block in read_blocks(
+            self.streams.files,
+            first_record=self.streams.first_record,
+            keep_blank=keep_blank,
+            meter=self._meter,
+        ):
+            yield block
+            if block.pause and self._rejects is not None:
+                self._rejects.flush()
+
+
+def pipe_records(streams: Streams, plan: Pipe) -> None:
+    """Send the records, and write what comes back as copies of them."""
+    from seqtools.text.augment.program import Program
+
+    with _Beside(streams) as session, Program(plan.command) as program:
+        Exchange(session, plan).run(program)
+
+
+class Exchange:
+    """Records on their way through a program."""
+
+    def __init__(self, session: Session, plan: Pipe) -> None:
+        from seqtools.text.augment.copies import ORIGIN, as_copy, of_text
+
+        self._session, self._plan = session, plan
+        self._field = plan.field or "text"
+        self._head = ("id", ORIGIN)
+        self._as_copy = as_copy
+        self._stale = of_text(self._field)
+        self._sent: deque[Sent] = deque()
+        self._count = 0
+
+    def run(self, program: Program) -> None:
+        """Write all that comes back.
+
+        Raises:
+            SeqtoolsError: the program failed, or gave back other records than it was sent.
+        """
+        output = self._session.output
+        program.feed(self._parts())
+        for line in program.lines(output.flush):
+            if self._plan.lines or line.strip():
+                output.write(self._take(chomp(line)))
+        self._check()
+        output.flush()
+        program.join()
+        self._check()
+
+    def _check(self) -> None:
+        if self._sent:
+            raise SeqtoolsError(
+                f"the command gave back {self._count} records of"
+                f" {self._count + len(self._sent)}: {self._plan.command}"
+            )
+
+    def _parts(self) -> Iterator[bytes]:
+        """What is sent, a block at a time; this runs in a thread of its own."""
+        session, streams = self._session, self._session.streams
+        for block in session.blocks():
+            part = []
+            for line in block.lines(streams.shard, streams.first_record):
+                session.records += 1
+                try:
+                    part.append(self._send(line))
+                except RecordError as error:
+                    try:
+                        session.reject(Reject(line.place, line.raw, str(error)))
+                    except SeqtoolsError:
+                        yield b"".join(part)
+                        raise
+            session.progress()
+            yield b"".join(part)
+
+    def _send(self, line: Line) -> bytes:
+        raw = chomp(line.raw)
+        record = records.loads(raw)
+        data = self._line(record) if self._plan.lines else raw
+        head = {name: record[name] for name in self._head if name in record}
+        kept = raw if self._plan.keep or self._plan.lines else b""
+        self._sent.append(Sent(line.place, head, kept))
+        return data + b"\n"
+
+    def _line(self, record: records.Record) -> bytes:
+        text = records.get_text(record, self._field)
+        if "\n" in text:
+            raise RecordError(f'"{self._field}" has a newline, a line cannot hold it')
+        return text.encode()
+
+    def _take(self, line: bytes) -> bytes:
+        """What is written for a line that came back."""
+        if not self._sent:
+            raise SeqtoolsError(
+                f"the command gave back more than the {self._count} records it was sent:"
+                f" {self._plan.command}"
+            )
+        sent = self._sent.popleft()
+        self._count += 1
+        record = records.loads(sent.raw) if sent.raw else sent.head
+        try:
+            copy = self._replaced(record, line) if self._plan.lines else self._checked(record, line)
+        except RecordError as error:
+            place = sent.place
+            raise InputError(place.source, place.line, f"the command gave back {error}") from None
+        data = records.to_line(self._as_copy(copy, record, sent.place.number))
+        return records.to_line(record) + data if self._plan.keep else data
+
+    def _replaced(self, record: records.Record, line: bytes) -> records.Record:
+        """The record with another text, and without what was made of the old one."""
+        from seqtools.text.convert import read_text
+
+        kept = {key: value for key, value in record.items() if key not in self._stale}
+        return kept | read_text(line, self._field)
+
+    def _checked(self, record: records.Record, line: bytes) -> records.Record:
+        made = records.loads(line)
+        if "id" in record and not _same(made.get("id"), record["id"]):
+            raise RecordError(f"id {_show(made.get('id'))} for {_show(record['id'])}")
+        return made
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(one == other)
+
+
+def _show(value: Any) -> str:
+    return records.dumps(value).decode()

@@ -1,0 +1,148 @@
+"""A program from outside, as a filter: lines go in at one end while others come out at the other.
+
+One thread feeds it, another reads what it writes, so that neither side waits for the other in a
+circle, however much the program holds back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+
+from seqtools.errors import SeqtoolsError
+
+_READ_SIZE = 1 << 18
+_PATIENCE = 2.0  # seconds that a program has to end when it is told to
+
+
+class Program:
+    """A shell command with a pipe at each end, as a context manager; its stderr is ours.
+
+    It is a process group of its own, of which nothing is left when the context is left on an error.
+
+    Args:
+        command: for `/bin/sh -c`.
+    """
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+        self._process = subprocess.Popen(
+            command,
+            shell=True,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            process_group=0,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        self._feeder: threading.Thread | None = None
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._end()
+
+    def feed(self, parts: Iterable[bytes]) -> None:
+        """Begin to write the parts, in a thread, and close the program's stdin after the last."""
+        self._feeder = threading.Thread(target=self._feed, args=(parts,), daemon=True)
+        self._feeder.start()
+
+    def _feed(self, parts: Iterable[bytes]) -> None:
+        try:
+            for part in parts:
+                view = memoryview(part)
+                while view:
+                    try:
+                        view = view[os.write(self._stdin.fileno(), view) :]
+                    except BrokenPipeError:
+                        return  # it takes no more; whether it may shows in what it has given back
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._stdin.close()
+
+    def lines(self, idle: Callable[[], None]) -> Iterator[bytes]:
+        """The lines that the program writes, without their ends, until it writes no more.
+
+        Args:
+            idle: is called before each wait.
+
+        Raises:
+            SeqtoolsError: it ended with a status that is not 0.
+            BaseException: what `parts` raised, after the lines of the parts before.
+        """
+        begun: list[bytes] = []
+        poll = select.poll()
+        poll.register(self._stdout, select.POLLIN)
+        while True:
+            if not poll.poll(0):
+                idle()
+            chunk = os.read(self._stdout.fileno(), _READ_SIZE)
+            if not chunk:
+                break
+            first, *others = chunk.split(b"\n")
+            begun.append(first)
+            if others:
+                yield b"".join(begun)
+                yield from others[:-1]
+                begun = [others[-1]]
+        last = b"".join(begun)
+        if last:
+            yield last
+        status = self._process.wait()
+        self._raise()
+        if status:
+            raise SeqtoolsError(f"{_ending(status)}: {self._command}")
+
+    def join(self) -> None:
+        """Wait until all parts are written, or one cannot be as the program has ended.
+
+        Raises:
+            BaseException: what `parts` raised.
+        """
+        if self._feeder is not None:
+            self._feeder.join()
+        self._raise()
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _end(self) -> None:
+        """Have no process left; what it has not written yet is lost."""
+        process = self._process
+        try:
+            if process.returncode is None:
+                self._signal(signal.SIGTERM)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_PATIENCE)
+        finally:
+            if process.returncode is None:
+                self._signal(signal.SIGKILL)
+                process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return f"the command was ended by {signal.Signals(-status).name}"
+    return f"the command failed with status {status}"

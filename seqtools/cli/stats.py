@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seqtools.cli import _run, _stats_keywords
+from seqtools.cli import _run, _stats_keywords, _stats_quality
 from seqtools.cli._options import (
     NON_NEGATIVE,
     POSITIVE,
@@ -171,6 +171,7 @@ def _once(fields: Sequence[str]) -> list[str]:
     return [*dict.fromkeys(fields)]
 
 
+cli.add_command(_stats_quality.quality)
 cli.add_command(_stats_keywords.keywords)
 cli.add_command(_stats_keywords.idf)
 

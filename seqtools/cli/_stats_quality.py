@@ -1,0 +1,88 @@
+"""The kind quality of seq-stats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from seqtools.cli._options import NON_NEGATIVE, POSITIVE, FiniteFloat, Streams, example
+from seqtools.cli._stats_run import Mode, run_statistic, statistic_options
+from seqtools.cli._stats_show import Drawing, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seqtools.streams.records import Record
+
+
+@click.command(
+    epilog=example(
+        """$ printf '{"text":"a caf\\u00c3\\u00a9"}\\n{"text":"to be"}\\n' > menu.jsonl""",
+        """$ seq-stats quality menu.jsonl | grep '"count":1'""",
+        """{"statistic":"fault","fault":"mojibake","field":"text","count":1,"share":0.5,""",
+        """"examples":[{"record":1,"at":5,"found":"Ã©","text":"a cafÃ©"}]}""",
+    )
+)
+@click.option(
+    "--field", multiple=True, default=("text",), show_default=True,
+    help="A string, or a list of tokens; repeatable. Of two, pairs are looked at, too.",
+)  # fmt: skip
+@click.option(
+    "--examples", type=NON_NEGATIVE, default=5, show_default=True, help="How many of each fault."
+)
+@click.option(
+    "--near-duplicates", type=FiniteFloat(0.5, 1), metavar="SIMILARITY",
+    help="Look for records like an earlier one: from 0.5 to 1, the share of what the two have in"
+    " common of what either has.",
+)  # fmt: skip
+@click.option(
+    "--shingle", type=POSITIVE, default=4, show_default=True,
+    help="For --near-duplicates: compare stretches of so many characters.",
+)  # fmt: skip
+@click.option(
+    "--fence", type=FiniteFloat(0), default=3.0, show_default=True,
+    help="Lengths and ratios are unusual if they are so many times the distance of the quartiles"
+    " beyond these, on a logarithmic scale.",
+)  # fmt: skip
+@statistic_options
+def quality(
+    streams: Streams,
+    mode: Mode,
+    field: tuple[str, ...],
+    examples: int,
+    near_duplicates: float | None,
+    shingle: int,
+    fence: float,
+) -> None:
+    """Dirty data: faults, how many records have each, and examples with the record's number.
+
+    That is the number of the line where none is blank. Memory is 16 bytes a record, and with
+    --near-duplicates 144.
+    """
+    from seqtools.text.stats.quality import Limits, Quality
+
+    limits = Limits(examples, fence, near_duplicates, shingle)
+    fields = [*dict.fromkeys(field)]
+    run_statistic(streams, mode, lambda: Quality(fields, limits), _show)
+
+
+def _show(records: list[Record]) -> Iterator[Drawing]:
+    rows = [
+        (row["fault"], row.get("field"), row["count"], row["share"], _first(row["examples"]))
+        for row in records[1:]
+    ]
+    yield Table(
+        f"faults of {records[0]['records']:,} records",
+        ["fault", "field", "records", "share", "first example"],
+        rows,
+    )
+
+
+def _first(examples: list[Record]) -> str:
+    if not examples:
+        return ""
+    first = examples[0]
+    texts = first.get("texts") or [first[name] for name in ("text",) if name in first]
+    like = f" is like {first['like']}" if "like" in first else ""
+    return f"{first['record']}{like} {' | '.join(texts)}".strip()

@@ -1,0 +1,228 @@
+"""Dirty data: faults of records, how many there are and what they look like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from seqtools.streams.records import Record
+from seqtools.text.fields import get_tokens_or_label
+from seqtools.text.stats.quality_duplicates import Copies, Duplicates
+from seqtools.text.stats.quality_signs import SIGNS, Sign, find_signs
+from seqtools.text.stats.quality_spread import Spread
+
+_AROUND = 20  # code points shown on either side of a sign
+_SHOWN = 60  # of a text as a whole
+_PARTS = 100  # a logarithm of a ratio is held as a whole number of such parts
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What counts as a fault, and how much is told of it.
+
+    Attributes:
+        examples: of each fault in each field.
+        fence: see `Spread`.
+        near: resemblance from which records are near-duplicates; None: not looked for.
+        shingle: code points of what is compared for them.
+    """
+
+    examples: int = 5
+    fence: float = 3.0
+    near: float | None = None
+    shingle: int = 4
+
+
+@dataclass(slots=True)
+class _Fault:
+    """How many records have a fault, and the first of them."""
+
+    count: int = 0
+    examples: list[Record] = field(default_factory=list)
+
+    def add(self, most: int, show: Callable[..., Record], *arguments: Any) -> None:
+        self.count += 1
+        if len(self.examples) < most:
+            self.examples.append(show(*arguments))
+
+    def merge(self, count: int, examples: list[Record], most: int) -> None:
+        self.count += count
+        self.examples = sorted(self.examples + examples, key=lambda shown: shown["record"])[:most]
+
+
+class Quality:
+    """Faults of records, in one pass.
+
+    Signs (`quality_signs`) and unusual lengths are of a field, which is a string, or a list of
+    tokens, which are joined by blanks. Records are duplicates in all fields together; those in
+    which all are blank are not compared. Of two fields there are also unusual ratios of the first
+    one's length to the second's, and pairs whose two sides are the same but for white space at
+    their ends.
+
+    Held are 16 bytes a record (144 with `near`; see `Duplicates`), a count for each different
+    length, and the examples. Lengths and ratios are unusual beyond the fences of `Spread`, on
+    logarithms; those of ratios are held to a hundredth.
+
+    Args:
+        fields: which.
+        limits: what counts.
+    """
+
+    kind = "quality"
+
+    def __init__(self, fields: Sequence[str] = ("text",), limits: Limits | None = None) -> None:
+        self._limits = limits = limits or Limits()
+        self._fields = tuple(fields)
+        self._pair = len(self._fields) == 2
+        self._records = 0
+        self._signs = {(name, sign): _Fault() for name in self._fields for sign in SIGNS}
+        self._identical = _Fault()
+        self._lengths = {
+            name: Spread(limits.examples, limits.fence, logarithmic=True) for name in self._fields
+        }
+        self._ratios = Spread(limits.examples, limits.fence, logarithmic=False)
+        self._duplicates = Duplicates(limits.near, limits.shingle)
+
+    @property
+    def options(self) -> Record:
+        """What shapes the state."""
+        limits = self._limits
+        return {
+            "fields": [*self._fields],
+            "examples": limits.examples,
+            "near_duplicates": limits.near,
+            "shingle": limits.shingle,
+        }
+
+    def add(self, record: Record, number: int) -> None:
+        """Look at a record.
+
+        Raises:
+            RecordError: a field is missing, or neither a string nor a list of strings.
+        """
+        texts = [_text(record, name) for name in self._fields]
+        self._records += 1
+        most = self._limits.examples
+        blank = 0
+        for name, text in zip(self._fields, texts, strict=True):
+            for sign in find_signs(text):
+                self._signs[name, sign[0]].add(most, _show_sign, record, number, text, sign)
+                blank += sign[0] == "empty"
+            if text:
+                self._lengths[name].add(len(text), number, _show_length, record, number, text)
+        if blank < len(texts):
+            self._duplicates.add("\0".join(texts), number)
+        if self._pair and not blank:
+            source, target = texts
+            ratio = round(_PARTS * math.log(len(source) / len(target)))
+            self._ratios.add(ratio, number, _show_pair, record, number, source, target)
+            if source.strip() == target.strip():
+                self._identical.add(most, _show_length, record, number, source)
+
+    def dump(self) -> Iterator[Record]:
+        """The state."""
+        yield {"records": self._records}
+        for (name, sign), fault in self._signs.items():
+            if fault.count:
+                yield {"field": name, "sign": sign, "count": fault.count,
+                       "examples": fault.examples}  # fmt: skip
+        yield {"identical": self._identical.count, "examples": self._identical.examples}
+        for name, lengths in self._lengths.items():
+            yield {"lengths": name, **lengths.dump()}
+        yield {"ratios": None, **self._ratios.dump()}
+        yield from self._duplicates.dump()
+
+    def merge(self, part: Record) -> None:
+        """Take in a record of another's state."""
+        most = self._limits.examples
+        if "records" in part:
+            self._records += int(part["records"])
+        elif "sign" in part:
+            fault = self._signs[part["field"], part["sign"]]
+            fault.merge(int(part["count"]), part["examples"], most)
+        elif "identical" in part:
+            self._identical.merge(int(part["identical"]), part["examples"], most)
+        elif "lengths" in part:
+            self._lengths[part["lengths"]].merge(part)
+        elif "ratios" in part:
+            self._ratios.merge(part)
+        else:
+            self._duplicates.merge(part)
+
+    def report(self) -> Iterator[Record]:
+        """How many records there were, and for each fault those that have it, with examples.
+
+        Those of signs are the first, those of lengths and ratios the farthest out. A duplicate is a
+        record like an earlier one; a near-duplicate is no duplicate.
+        """
+        yield {"statistic": "quality", "records": self._records}
+        for name in self._fields:
+            for sign in SIGNS:
+                fault = self._signs[name, sign]
+                yield self._row(sign, fault.count, fault.examples, field=name)
+            yield from self._unusual(("short", "long"), self._lengths[name], field=name)
+        if self._pair:
+            yield from self._unusual_ratios()
+            yield self._row("identical", self._identical.count, self._identical.examples)
+        exact = self._duplicates.exact()
+        yield self._row("duplicate", len(exact.numbers), self._show_copies(exact))
+        if self._limits.near is not None:
+            near = self._duplicates.near(exact)
+            shown = self._show_copies(near)
+            for example, likeness in zip(shown, near.likeness, strict=False):
+                example["similarity"] = round(likeness, 3)
+            yield self._row("near-duplicate", len(near.numbers), shown)
+
+    def _row(self, fault: str, count: int, examples: list[Record], **more: Any) -> Record:
+        share = count / self._records if self._records else 0.0
+        head = {"statistic": "fault", "fault": fault, **more}
+        return {**head, "count": count, "share": share, "examples": examples}
+
+    def _unusual(self, names: tuple[str, str], spread: Spread, **more: Any) -> Iterator[Record]:
+        low, high = spread.fences() or (None, None)
+        for sign, name, side, bound in ((-1, names[0], "below", low), (1, names[1], "above", high)):
+            count, examples = spread.outside(sign, bound)
+            yield self._row(name, count, examples, **more, **{side: bound})
+
+    def _unusual_ratios(self) -> Iterator[Record]:
+        for row in self._unusual(("ratio-low", "ratio-high"), self._ratios):
+            for side in {"below", "above"} & {*row}:
+                row[side] = None if row[side] is None else math.exp(row[side] / _PARTS)
+            yield row
+
+    def _show_copies(self, copies: Copies) -> list[Record]:
+        pairs = zip(copies.numbers, copies.originals, strict=True)
+        return [
+            {"record": number, "like": original}
+            for number, original in islice(pairs, self._limits.examples)
+        ]
+
+
+def _text(record: Record, name: str) -> str:
+    value = get_tokens_or_label(record, name)
+    return value if isinstance(value, str) else " ".join(value)
+
+
+def _place(record: Record, number: int) -> Record:
+    return {"record": number, "id": record["id"]} if "id" in record else {"record": number}
+
+
+def _show_sign(record: Record, number: int, text: str, sign: Sign) -> Record:
+    _, start, end = sign
+    found = text[start:end]
+    if len(found) == 1 and not found.isalnum():
+        found = f"U+{ord(found):04X}"  # or it would hardly be seen
+    around = text[max(0, start - _AROUND) : end + _AROUND]
+    return {**_place(record, number), "at": start, "found": found, "text": around}
+
+
+def _show_length(record: Record, number: int, text: str) -> Record:
+    return {**_place(record, number), "length": len(text), "text": text[:_SHOWN]}
+
+
+def _show_pair(record: Record, number: int, source: str, target: str) -> Record:
+    sides = [source[:_SHOWN], target[:_SHOWN]]
+    return {**_place(record, number), "lengths": [len(source), len(target)], "texts": sides}

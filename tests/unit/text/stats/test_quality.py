@@ -1,0 +1,140 @@
+import math
+import random
+
+import pytest
+
+from seqtools.errors import RecordError
+from seqtools.streams.records import dumps, loads
+from seqtools.text.stats.quality import Limits, Quality
+
+
+def gather(records, fields=("text",), first=1, step=1, **limits):
+    quality = Quality(fields, Limits(**limits))
+    for place, record in enumerate(records):
+        quality.add(record, first + step * place)
+    return quality
+
+
+def faults(quality):
+    """Of each fault that is there, its count and the records of its examples."""
+    rows = [row for row in quality.report() if row.get("count")]
+    return {
+        (row["fault"], row.get("field")): (row["count"], [e["record"] for e in row["examples"]])
+        for row in rows
+    }
+
+
+def texts(*texts):
+    return [{"text": text} for text in texts]
+
+
+def test_faults_are_counted_by_record_with_the_first_as_examples():
+    found = gather(texts("a\x00\x01", "b", "", "c\x02", "b", "d\x03"), examples=2)
+    assert faults(found) == {
+        ("control", "text"): (3, [1, 4]),
+        ("empty", "text"): (1, [3]),
+        ("duplicate", None): (1, [5]),
+    }
+    rows = [*found.report()]
+    assert rows[0] == {"statistic": "quality", "records": 6}
+    control = next(row for row in rows if row.get("fault") == "control")
+    assert control["share"] == 3 / 6
+
+
+def test_an_example_says_where_it_is():
+    text = "x" * 50 + "\u200b" + "y" * 50
+    (row,) = [row for row in gather([{"id": "q7", "text": text}]).report() if row.get("count")]
+    assert row["examples"] == [
+        {"record": 1, "id": "q7", "at": 50, "found": "U+200B", "text": text[30:71]}
+    ]
+
+
+def test_unusual_lengths_are_beyond_the_fences_of_tukey():
+    rng = random.Random(1)
+    lengths = [rng.randrange(20, 41) for _ in range(100)] + [1, 900, 3000]
+    found = gather([{"text": chr(0x4E00 + i) * n} for i, n in enumerate(lengths)], fence=2.0)
+    ordered = sorted(lengths)
+    low, high = ordered[math.ceil(103 / 4) - 1], ordered[math.ceil(3 * 103 / 4) - 1]
+    rows = {row["fault"]: row for row in found.report() if "fault" in row}
+    assert rows["short"]["below"] == pytest.approx(low * (low / high) ** 2)
+    assert rows["long"]["above"] == pytest.approx(high * (high / low) ** 2)
+    assert rows["short"]["count"] == 1
+    assert [shown["length"] for shown in rows["long"]["examples"]] == [3000, 900]
+    assert [shown["record"] for shown in rows["long"]["examples"]] == [103, 102]
+
+
+def test_pairs():
+    pairs = [("a" * n, "b" * (n + n * (n % 7) // 3)) for n in range(20, 60)]
+    pairs += [("same", " same "), ("x" * 500, "y"), ("z", "w" * 300), ("", "v"), ("u", " ")]
+    found = gather([{"src": s, "tgt": t} for s, t in pairs], ("src", "tgt"))
+    got = faults(found)
+    assert got["identical", None] == (1, [41])
+    assert got["ratio-high", None] == (1, [42])
+    assert got["ratio-low", None] == (1, [43])
+    assert got["empty", "src"] == (1, [44])
+    assert got["empty", "tgt"] == (1, [45])
+    bounds = {row["fault"]: row for row in found.report() if "fault" in row}
+    # Quartiles of n / (n + n k / 3) for k from 0 to 6: of k = 5 and of k = 1, to a hundredth.
+    low, high = 3 / 8, 3 / 4
+    assert bounds["ratio-low"]["below"] == pytest.approx(low * (low / high) ** 3, rel=0.15)
+    assert bounds["ratio-high"]["above"] == pytest.approx(high * (high / low) ** 3, rel=0.15)
+
+
+def test_duplicates_are_so_in_all_fields_and_blank_ones_are_not():
+    records = [("a", "b"), ("a", "c"), ("a", "b"), ("", ""), ("", ""), ("ab", ""), ("", "ab")]
+    records = [{"src": s, "tgt": t} for s, t in records]
+    assert faults(gather(records, ("src", "tgt")))["duplicate", None] == (1, [3])
+    assert faults(gather(records, ("src",)))["duplicate", None] == (2, [2, 3])
+
+
+def test_near_duplicates_are_no_duplicates():
+    long = "the quick brown fox jumps over the lazy dog and runs away into the wood"
+    found = gather(texts(long, long, long.upper(), "another", long + "!"), near=0.8)
+    assert faults(found) == {
+        ("duplicate", None): (1, [2]),
+        ("near-duplicate", None): (2, [3, 5]),
+    } | {key: value for key, value in faults(found).items() if key[0] in ("short", "long")}
+    assert ("near-duplicate", None) not in faults(gather(texts(long, long.upper())))
+
+
+def test_lists_are_joined_by_blanks():
+    found = gather([{"tokens": ["a", "\x00"]}, {"tokens": []}], ("tokens",))
+    assert faults(found) == {("control", "tokens"): (1, [1]), ("empty", "tokens"): (1, [2])}
+
+
+def test_a_bad_record_counts_for_nothing():
+    quality = gather(texts("a"), ("text",))
+    pair = Quality(("src", "tgt"))
+    for bad in ({}, {"src": "\x00"}, {"src": "\x00", "tgt": 5}):
+        with pytest.raises(RecordError):
+            pair.add(bad, 1)
+    with pytest.raises(RecordError, match='"text" is missing'):
+        quality.add({}, 2)
+    assert next(pair.report())["records"] == 0
+    assert faults(pair) == {}
+
+
+@pytest.mark.parametrize("near", [None, 0.7])
+@pytest.mark.parametrize("parts", [1, 2, 5])
+def test_shards_give_the_whole(parts, near):
+    rng = random.Random(parts)
+    letters = ["a", "b", "\x00", " ", "é", "\ufffd", "中", "а"]
+    records = [
+        {"src": "".join(rng.choices(letters, k=rng.randrange(7))), "tgt": "ab" * rng.randrange(9)}
+        for _ in range(60)
+    ]  # fmt: skip
+    fields = ("src", "tgt")
+    whole = gather(records, fields, near=near, examples=3)
+    merged = Quality(fields, Limits(near=near, examples=3))
+    for start in reversed(range(parts)):
+        part = gather(records[start::parts], fields, start + 1, parts, near=near, examples=3)
+        for state in part.dump():
+            merged.merge(loads(dumps(state)))
+    assert [*merged.report()] == [*whole.report()]
+    assert merged.options == whole.options
+
+
+def test_nothing_at_all():
+    rows = [*Quality(("src", "tgt"), Limits(near=0.8)).report()]
+    assert rows[0]["records"] == 0
+    assert all(row["count"] == 0 and row["share"] == 0 for row in rows[1:])

@@ -160,6 +160,7 @@ COMMANDS = [
         ("seq-batch", "lm", "--sampling", "records", "--vocab", "{vocab}", "--quiet"),
         token_fields, "tokens", filter=False, shows=False,
     ),
+    Command(("seq-stats", "tokens", "--quiet"), token_fields, "tokens", filter=False, jobs=True),
     Command(
         ("seq-ngram", "extract", "--order", "1", "--quiet"),
         token_fields, "tokens", passes=True, jobs=True,

@@ -162,7 +162,7 @@ def fit_zipf(spectrum: Mapping[int, int]) -> float | None:
     are most of the points. Ranks are taken from the data, so the fit describes, and tests nothing.
 
     Returns:
-        The exponent, or None where all types occur equally often: no order, no law.
+        The exponent to six decimals, or None where all types occur equally often: no order, no law.
     """
     if len(spectrum) < 2:
         return None
@@ -182,7 +182,7 @@ def fit_zipf(spectrum: Mapping[int, int]) -> float | None:
             low = middle
         else:
             high = middle
-    return (low + high) / 2
+    return round((low + high) / 2, 6)
 
 
 def _mean_log(exponent: float, types: int) -> float:

@@ -57,6 +57,9 @@ class Program:
     ) -> None:
         if error is not None:
             self._end()
+        self._stdout.close()
+        if self._feeder is None:
+            self._stdin.close()
 
     def feed(self, parts: Iterable[bytes]) -> None:
         """Begin to write the parts, in a thread, and close the program's stdin after the last."""

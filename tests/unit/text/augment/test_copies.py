@@ -1,0 +1,153 @@
+import json
+from collections import Counter
+
+import pytest
+
+from seqtools.errors import RecordError
+from seqtools.text.augment.copies import Copier, Number, Tokens, as_copy, of_text
+from seqtools.text.augment.edits import Amount, Delete, Replace, Swap
+from seqtools.text.augment.synonyms import Synonyms
+
+RECORD = {
+    "id": "r1",
+    "text": "a b c d",
+    "tokens": ["a", "b", "c", "d"],
+    "ids": [4, 5, 6, 7],
+    "offsets": [[0, 1], [2, 3], [4, 5], [6, 7]],
+    "label": "x",
+}
+
+
+def copies(record, number=1, *, edit=None, tokens=None, written=None, seed=0, counts=None):
+    copier = Copier(
+        "swap",
+        edit or Swap(Amount(0.5)),
+        tokens or Tokens(),
+        written or Number(),
+        seed=seed,
+        counts=Counter() if counts is None else counts,
+    )
+    return [json.loads(line) for line in copier(record, number).splitlines()]
+
+
+def test_a_copy_has_no_id_and_nothing_that_was_made_of_other_tokens():
+    (copy,) = copies(dict(RECORD))
+    assert list(copy) == ["tokens", "label", "augmented_from"]
+    assert sorted(copy["tokens"]) == RECORD["tokens"]
+    assert (copy["label"], copy["augmented_from"]) == ("x", "r1")
+
+
+def test_the_original_comes_first_as_it_is():
+    record = dict(RECORD)
+    first, *others = copies(record, written=Number(copies=3, keep=True))
+    assert first == record == RECORD
+    assert len(others) == 3
+    assert len({tuple(copy["tokens"]) for copy in others}) > 1
+
+
+def test_copies_of_a_field():
+    record = {
+        "src": "a b",
+        "src_tokens": ["a", "b"],
+        "src_ids": [1, 2],
+        "tokens": ["x"],
+        "text": "x",
+    }
+    (copy,) = copies(record, 9, tokens=Tokens("src_tokens"))
+    assert copy == {"src_tokens": ["b", "a"], "tokens": ["x"], "text": "x", "augmented_from": 9}
+    (copy,) = copies({"words": ["a", "b"], "text": "x"}, tokens=Tokens("words"))
+    assert copy == {"words": ["b", "a"], "text": "x", "augmented_from": 1}
+
+
+def test_what_goes_with_the_tokens():
+    record = {**RECORD, "pos": [*"ABCD"], "tags": ["O", "B-X", "I-X", "O"], "more": [*"ABCD"]}
+    for turn in range(20):
+        (copy,) = copies(record, seed=turn)
+        assert [token.upper() for token in copy["tokens"]] == copy["pos"]
+        span = copy["tokens"].index("b")
+        assert copy["tags"][span : span + 2] == ["B-X", "I-X"]
+        assert copy["tokens"][span + 1] == "c"
+    (copy,) = copies(record, tokens=Tokens(align=("more",)))
+    assert [token.upper() for token in copy["tokens"]] == copy["more"]
+    assert copy["tags"] == record["tags"]
+    assert "pos" not in copy
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"tags": ["O"]}, r'"tags" has 1 items, but "tokens" has 4 \(see --align\)'),
+        ({"tags": "O"}, '"tags" must be a list, got string'),
+        ({"tags": ["O", "I-X", "O", "O"]}, '"tags" has I-X after O'),
+        ({"tokens": "a"}, '"tokens" must be a list of strings'),
+    ],
+)
+def test_records_that_do_not_fit(more, said):
+    with pytest.raises(RecordError, match=said):
+        copies({**RECORD, **more})
+
+
+def test_a_field_that_is_named_must_be_there():
+    with pytest.raises(RecordError, match='"more" is missing'):
+        copies(RECORD, tokens=Tokens(align=("more",)))
+
+
+def test_what_is_drawn_depends_on_the_name_alone():
+    many = {"tokens": [*"abcdefghij"]}
+    made = [
+        copies({**many, "id": name}, number)[0]["tokens"] for name in (1, "1") for number in (1, 2)
+    ]
+    assert made[0] == made[1] != made[2] == made[3]
+    assert copies(many, 1)[0]["tokens"] == made[0]  # number 1, as the id 1
+    assert copies(many, 1)[0] != copies(many, 2)[0]
+    assert copies(many, 1)[0] != copies(many, 1, seed=1)[0]
+    assert copies(many, 1) == copies(many, 1, written=Number(copies=2))[:1]
+
+
+@pytest.mark.parametrize(
+    ("origin", "name"),
+    [
+        ({"id": "x", "augmented_from": 3}, "x"),
+        ({"augmented_from": 3}, 3),
+        ({"id": None}, 8),
+        ({}, 8),
+        ({"id": 2**70}, 2**70),
+    ],
+)
+def test_what_a_copy_was_made_of(origin, name):
+    copy = as_copy(origin, origin, 8)
+    assert copy == {"augmented_from": name}
+
+
+def test_copies_that_are_as_the_record_are_counted():
+    counts = Counter()
+    nothing = Replace(Amount(), Synonyms(groups=[["x", "y"]]))
+    assert len(copies(RECORD, edit=nothing, written=Number(copies=2), counts=counts)) == 2
+    assert (counts["copies"], counts["unchanged"]) == (2, 2)
+    written = Number(copies=2, keep=True, drop_unchanged=True)
+    assert copies(RECORD, edit=nothing, written=written) == [RECORD]
+    changed = Swap(Amount())
+    same = {"tokens": ["a", "a"], "tags": ["B-X", "O"]}  # other tags for the tokens are a change
+    assert len(copies(same, edit=changed, written=Number(drop_unchanged=True))) == 1
+    assert copies({"tokens": ["a", "a"]}, edit=changed, written=Number(drop_unchanged=True)) == []
+
+
+def test_empty_records_are_left_as_they_are():
+    for edit in (Swap(Amount()), Delete(Amount())):
+        assert copies({"tokens": [], "tags": []}, edit=edit) == [
+            {"tokens": [], "tags": [], "augmented_from": 1}
+        ]
+
+
+def test_lists_beside_the_tokens_are_counted():
+    counts = Counter()
+    record = {**RECORD, "lemma": [*"abcd"], "other": ["a"], "tags": ["O"] * 4}
+    copies(record, counts=counts)
+    assert {key for key in counts if key.startswith("beside")} == {"beside lemma"}
+    assert counts["tokens"] == counts["beside lemma"] == 1
+
+
+def test_what_is_made_of_a_text():
+    assert of_text("text") >= {"tokens", "ids", "offsets", "tags", "pos"}
+    assert of_text("src") >= {"src_tokens", "src_ids"}
+    assert "tokens" not in of_text("src")

@@ -66,7 +66,8 @@ class Choice:
                 stopwords = read_stopwords(text.decode().split("\n"))
             except UnicodeDecodeError:
                 raise click.UsageError(f"{self.stopwords}: not UTF-8") from None
-        return Wanted(stopwords, self.min_length, self.pos and frozenset(self.pos))
+        pos = None if self.pos is None else frozenset(self.pos)
+        return Wanted(stopwords, self.min_length, pos)
 
     def table(self) -> IdfTable | None:
         """How rare words are; None for TextRank."""

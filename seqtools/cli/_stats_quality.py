@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from seqtools.streams.records import Record
 
+_ROWS = 60  # of a table on a terminal
+
 
 @click.command(
     epilog=example(
@@ -45,6 +47,11 @@ if TYPE_CHECKING:
     help="Lengths and ratios are unusual if they are so many times the distance of the quartiles"
     " beyond these, on a logarithmic scale.",
 )  # fmt: skip
+@click.option(
+    "--list", "listing", is_flag=True,
+    help="Write a record for each faulty one instead: its number, its faults, and which earlier"
+    " record it is like.",
+)  # fmt: skip
 @statistic_options
 def quality(
     streams: Streams,
@@ -54,17 +61,20 @@ def quality(
     near_duplicates: float | None,
     shingle: int,
     fence: float,
+    *,
+    listing: bool,
 ) -> None:
     """Dirty data: faults, how many records have each, and examples with the record's number.
 
     That is the number of the line where none is blank. Memory is 16 bytes a record, and with
-    --near-duplicates 144.
+    --near-duplicates 144; with --list 16 more for each length and ratio.
     """
     from seqtools.text.stats.quality import Limits, Quality
 
-    limits = Limits(examples, fence, near_duplicates, shingle)
+    limits = Limits(examples, fence, near_duplicates, shingle, listing)
     fields = [*dict.fromkeys(field)]
-    run_statistic(streams, mode, lambda: Quality(fields, limits), _show)
+    show = _show_list if listing else _show
+    run_statistic(streams, mode, lambda: Quality(fields, limits), show)
 
 
 def _show(records: list[Record]) -> Iterator[Drawing]:
@@ -77,6 +87,11 @@ def _show(records: list[Record]) -> Iterator[Drawing]:
         ["fault", "field", "records", "share", "first example"],
         rows,
     )
+
+
+def _show_list(records: list[Record]) -> Iterator[Drawing]:
+    rows = [(row["record"], ", ".join(row["faults"]), row.get("like")) for row in records[:_ROWS]]
+    yield Table(f"{len(records):,} faulty records", ["record", "faults", "like"], rows)
 
 
 def _first(examples: list[Record]) -> str:

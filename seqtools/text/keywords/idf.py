@@ -81,7 +81,7 @@ class IdfTable:
 def _parse_record(raw: bytes) -> tuple[str, float]:
     record = loads(raw)
     value = record.get("idf")
-    if type(value) not in (int, float):
+    if not isinstance(value, int | float):
         raise ValueError
     return get_text(record, "token"), float(value)
 

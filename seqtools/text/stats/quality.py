@@ -11,11 +11,14 @@ from typing import Any
 from seqtools.streams.records import Record
 from seqtools.text.fields import get_tokens_or_label
 from seqtools.text.stats.quality_duplicates import Copies, Duplicates
+from seqtools.text.stats.quality_listing import Listing
 from seqtools.text.stats.quality_signs import SIGNS, Sign, find_signs
 from seqtools.text.stats.quality_spread import Spread
 
 _AROUND = 20  # code points shown on either side of a sign
 _SHOWN = 60  # of a text as a whole
+_LENGTHS, _RATIOS = ("short", "long"), ("ratio-low", "ratio-high")
+_OF_LENGTHS, _OF_RATIOS = "lengths of ", "ratios"  # what a listing has the values of
 _PARTS = 100  # a logarithm of a ratio is held as a whole number of such parts
 
 
@@ -28,12 +31,14 @@ class Limits:
         fence: see `Spread`.
         near: resemblance from which records are near-duplicates; None: not looked for.
         shingle: code points of what is compared for them.
+        listing: tell of each faulty record instead.
     """
 
     examples: int = 5
     fence: float = 3.0
     near: float | None = None
     shingle: int = 4
+    listing: bool = False
 
 
 @dataclass(slots=True)
@@ -42,11 +47,6 @@ class _Fault:
 
     count: int = 0
     examples: list[Record] = field(default_factory=list)
-
-    def add(self, most: int, show: Callable[..., Record], *arguments: Any) -> None:
-        self.count += 1
-        if len(self.examples) < most:
-            self.examples.append(show(*arguments))
 
     def merge(self, count: int, examples: list[Record], most: int) -> None:
         self.count += count
@@ -62,9 +62,9 @@ class Quality:
     one's length to the second's, and pairs whose two sides are the same but for white space at
     their ends.
 
-    Held are 16 bytes a record (144 with `near`; see `Duplicates`), a count for each different
-    length, and the examples. Lengths and ratios are unusual beyond the fences of `Spread`, on
-    logarithms; those of ratios are held to a hundredth.
+    Held are 16 bytes a record (144 with `near`; see `Duplicates`, and `Listing` for what that
+    adds), a count for each different length, and the examples. Lengths and ratios are unusual
+    beyond the fences of `Spread`, on logarithms; those of ratios are held to a hundredth.
 
     Args:
         fields: which.
@@ -85,6 +85,7 @@ class Quality:
         }
         self._ratios = Spread(limits.examples, limits.fence, logarithmic=False)
         self._duplicates = Duplicates(limits.near, limits.shingle)
+        self._listing = Listing() if limits.listing else None
 
     @property
     def options(self) -> Record:
@@ -95,6 +96,7 @@ class Quality:
             "examples": limits.examples,
             "near_duplicates": limits.near,
             "shingle": limits.shingle,
+            "list": limits.listing,
         }
 
     def add(self, record: Record, number: int) -> None:
@@ -105,22 +107,40 @@ class Quality:
         """
         texts = [_text(record, name) for name in self._fields]
         self._records += 1
-        most = self._limits.examples
         blank = 0
         for name, text in zip(self._fields, texts, strict=True):
             for sign in find_signs(text):
-                self._signs[name, sign[0]].add(most, _show_sign, record, number, text, sign)
+                self._add(
+                    sign[0], self._signs[name, sign[0]], record, number, _show_sign, text, sign
+                )
                 blank += sign[0] == "empty"
             if text:
-                self._lengths[name].add(len(text), number, _show_length, record, number, text)
+                length = len(text)
+                self._lengths[name].add(length, number, _show_length, record, number, text)
+                if self._listing:
+                    self._listing.measure(_OF_LENGTHS + name, number, length)
         if blank < len(texts):
             self._duplicates.add("\0".join(texts), number)
         if self._pair and not blank:
-            source, target = texts
-            ratio = round(_PARTS * math.log(len(source) / len(target)))
-            self._ratios.add(ratio, number, _show_pair, record, number, source, target)
-            if source.strip() == target.strip():
-                self._identical.add(most, _show_length, record, number, source)
+            self._add_pair(texts[0], texts[1], record, number)
+
+    def _add_pair(self, source: str, target: str, record: Record, number: int) -> None:
+        ratio = round(_PARTS * math.log(len(source) / len(target)))
+        self._ratios.add(ratio, number, _show_pair, record, number, source, target)
+        if self._listing:
+            self._listing.measure(_OF_RATIOS, number, ratio)
+        if source.strip() == target.strip():
+            self._add("identical", self._identical, record, number, _show_length, source)
+
+    def _add(
+        self, name: str, fault: _Fault, record: Record, number: int,
+        show: Callable[..., Record], *arguments: Any,
+    ) -> None:  # fmt: skip
+        fault.count += 1
+        if len(fault.examples) < self._limits.examples:
+            fault.examples.append(show(record, number, *arguments))
+        if self._listing:
+            self._listing.add(name, number)
 
     def dump(self) -> Iterator[Record]:
         """The state."""
@@ -134,6 +154,8 @@ class Quality:
             yield {"lengths": name, **lengths.dump()}
         yield {"ratios": None, **self._ratios.dump()}
         yield from self._duplicates.dump()
+        if self._listing:
+            yield from self._listing.dump()
 
     def merge(self, part: Record) -> None:
         """Take in a record of another's state."""
@@ -149,6 +171,8 @@ class Quality:
             self._lengths[part["lengths"]].merge(part)
         elif "ratios" in part:
             self._ratios.merge(part)
+        elif self._listing and "hashes" not in part:
+            self._listing.merge(part)
         else:
             self._duplicates.merge(part)
 
@@ -156,14 +180,18 @@ class Quality:
         """How many records there were, and for each fault those that have it, with examples.
 
         Those of signs are the first, those of lengths and ratios the farthest out. A duplicate is a
-        record like an earlier one; a near-duplicate is no duplicate.
+        record like an earlier one; a near-duplicate is no duplicate. With `listing`, a record for
+        each one that has faults instead.
         """
+        if self._listing:
+            yield from self._list(self._listing)
+            return
         yield {"statistic": "quality", "records": self._records}
         for name in self._fields:
             for sign in SIGNS:
                 fault = self._signs[name, sign]
                 yield self._row(sign, fault.count, fault.examples, field=name)
-            yield from self._unusual(("short", "long"), self._lengths[name], field=name)
+            yield from self._unusual(_LENGTHS, self._lengths[name], field=name)
         if self._pair:
             yield from self._unusual_ratios()
             yield self._row("identical", self._identical.count, self._identical.examples)
@@ -175,6 +203,15 @@ class Quality:
             for example, likeness in zip(shown, near.likeness, strict=False):
                 example["similarity"] = round(likeness, 3)
             yield self._row("near-duplicate", len(near.numbers), shown)
+
+    def _list(self, listing: Listing) -> Iterator[Record]:
+        for name, lengths in self._lengths.items():
+            listing.judge(_OF_LENGTHS + name, _LENGTHS, lengths.fences())
+        listing.judge(_OF_RATIOS, _RATIOS, self._ratios.fences())
+        copies = [("duplicate", self._duplicates.exact())]
+        if self._limits.near is not None:
+            copies.append(("near-duplicate", self._duplicates.near(copies[0][1])))
+        yield from listing.report((*SIGNS, *_LENGTHS, *_RATIOS, "identical"), copies)
 
     def _row(self, fault: str, count: int, examples: list[Record], **more: Any) -> Record:
         share = count / self._records if self._records else 0.0
@@ -188,7 +225,7 @@ class Quality:
             yield self._row(name, count, examples, **more, **{side: bound})
 
     def _unusual_ratios(self) -> Iterator[Record]:
-        for row in self._unusual(("ratio-low", "ratio-high"), self._ratios):
+        for row in self._unusual(_RATIOS, self._ratios):
             for side in {"below", "above"} & {*row}:
                 row[side] = None if row[side] is None else math.exp(row[side] / _PARTS)
             yield row

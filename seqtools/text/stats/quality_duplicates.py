@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from seqtools.streams.records import Record
 
@@ -78,15 +79,15 @@ class Duplicates:
         for start in range(0, len(self._numbers), _CHUNK):
             end = start + _CHUNK
             yield {
-                "numbers": _pack(self._numbers[start:end]),
-                "hashes": _pack(self._hashes[start:end]),
+                "numbers": pack(self._numbers[start:end]),
+                "hashes": pack(self._hashes[start:end]),
                 "sketches": b64encode(self._sketches[start * size : end * size]).decode(),
             }
 
     def merge(self, part: Record) -> None:
         """Take in a record of another's state."""
         self._sketch()
-        numbers, hashes = _unpack(part["numbers"]), _unpack(part["hashes"])
+        numbers, hashes = unpack(part["numbers"]), unpack(part["hashes"])
         sketches = b64decode(part["sketches"])
         if len(numbers) != len(hashes):
             raise ValueError("as many hashes as numbers are needed")
@@ -134,22 +135,22 @@ class Duplicates:
         )
 
 
-def _pack(numbers: array[int]) -> str:
+def pack(numbers: array[int]) -> str:
+    """An array of 64-bit numbers in base64, the lowest byte first."""
     return b64encode(_in_order(numbers).tobytes()).decode()
 
 
-def _unpack(text: str) -> array[int]:
-    numbers = array("Q")
+def unpack(text: str, kind: Literal["Q", "q"] = "Q") -> array[int]:
+    """What `pack` packed; `kind` is the array's."""
+    numbers = array(kind)
     numbers.frombytes(b64decode(text))
     return _in_order(numbers)
 
 
 def _in_order(numbers: array[int]) -> array[int]:
     """The numbers with the lowest byte first, or from there; the array itself where it is so."""
-    import sys
-
     if sys.byteorder == "little":
         return numbers
-    swapped = array("Q", numbers)
+    swapped = array(numbers.typecode, numbers)
     swapped.byteswap()
     return swapped

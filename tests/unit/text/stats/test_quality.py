@@ -1,5 +1,6 @@
 import math
 import random
+from collections import Counter
 
 import pytest
 
@@ -114,24 +115,52 @@ def test_a_bad_record_counts_for_nothing():
     assert faults(pair) == {}
 
 
+@pytest.mark.parametrize("listing", [False, True])
 @pytest.mark.parametrize("near", [None, 0.7])
 @pytest.mark.parametrize("parts", [1, 2, 5])
-def test_shards_give_the_whole(parts, near):
+def test_shards_give_the_whole(parts, near, listing):
     rng = random.Random(parts)
     letters = ["a", "b", "\x00", " ", "é", "\ufffd", "中", "а"]
     records = [
         {"src": "".join(rng.choices(letters, k=rng.randrange(7))), "tgt": "ab" * rng.randrange(9)}
         for _ in range(60)
     ]  # fmt: skip
-    fields = ("src", "tgt")
-    whole = gather(records, fields, near=near, examples=3)
-    merged = Quality(fields, Limits(near=near, examples=3))
+    fields, limits = ("src", "tgt"), {"near": near, "examples": 3, "listing": listing}
+    whole = gather(records, fields, **limits)
+    merged = Quality(fields, Limits(**limits))
     for start in reversed(range(parts)):
-        part = gather(records[start::parts], fields, start + 1, parts, near=near, examples=3)
+        part = gather(records[start::parts], fields, start + 1, parts, **limits)
         for state in part.dump():
             merged.merge(loads(dumps(state)))
     assert [*merged.report()] == [*whole.report()]
     assert merged.options == whole.options
+
+
+def test_a_listing_tells_of_each_faulty_record():
+    long = "the quick brown fox jumps over the lazy dog and runs away into the wood"
+    lines = ["\x00 ", "good", "", "good", long, long.upper(), "x" * 99999, "fine", "well"]
+    found = gather(texts(*lines), near=0.8, listing=True, fence=1.0)
+    assert [*found.report()] == [
+        {"record": 1, "faults": ["control", "space"]},
+        {"record": 3, "faults": ["empty"]},
+        {"record": 4, "faults": ["duplicate"], "like": 2},
+        {"record": 6, "faults": ["near-duplicate"], "like": 5},
+        {"record": 7, "faults": ["long"]},
+    ]
+
+
+def test_a_listing_agrees_with_the_counts():
+    rng = random.Random(2)
+    lengths = [round(rng.lognormvariate(3, 0.7)) + 1 for _ in range(300)]
+    # One side varies, so that no fault is there in both.
+    records = [{"src": "a" * length, "tgt": "b" * 20} for length in lengths]
+    fields, limits = ("src", "tgt"), {"fence": 0.5}
+    listed = gather(records, fields, listing=True, **limits).report()
+    counted = {
+        row[0]: count for row, (count, _) in faults(gather(records, fields, **limits)).items()
+    }
+    assert Counter(fault for row in listed for fault in row["faults"]) == counted
+    assert {"short", "long", "ratio-low", "ratio-high", "duplicate"} == {*counted}
 
 
 def test_nothing_at_all():

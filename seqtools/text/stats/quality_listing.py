@@ -1,0 +1,80 @@
+"""Which records have which faults."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from seqtools.streams.records import Record
+from seqtools.text.stats.quality_duplicates import Copies, pack, unpack
+
+_Measured = tuple["array[int]", "array[int]"]  # numbers of records, and values
+
+
+class Listing:
+    """The numbers of the records that have a fault: 8 bytes for each of those.
+
+    Of what shows to be a fault only at the end, lengths and ratios, all are kept: 16 bytes each.
+    """
+
+    def __init__(self) -> None:
+        self._faulty: dict[str, array[int]] = defaultdict(lambda: array("Q"))
+        self._measured: dict[str, _Measured] = defaultdict(lambda: (array("Q"), array("q")))
+
+    def add(self, fault: str, number: int) -> None:
+        """A record has a fault."""
+        self._faulty[fault].append(number)
+
+    def measure(self, name: str, number: int, value: int) -> None:
+        """A record has a value, of what `name` stands for."""
+        numbers, values = self._measured[name]
+        numbers.append(number)
+        values.append(value)
+
+    def dump(self) -> Iterator[Record]:
+        """The state."""
+        for fault, numbers in self._faulty.items():
+            yield {"listed": fault, "numbers": pack(numbers)}
+        for name, (numbers, values) in self._measured.items():
+            yield {"measured": name, "numbers": pack(numbers), "values": pack(values)}
+
+    def merge(self, part: Record) -> None:
+        """Take in a record of another's state."""
+        if "listed" in part:
+            self._faulty[part["listed"]] += unpack(part["numbers"])
+        else:
+            numbers, values = self._measured[part["measured"]]
+            numbers += unpack(part["numbers"])
+            values += unpack(part["values"], "q")
+
+    def judge(self, name: str, faults: tuple[str, str], bounds: tuple[float, float] | None) -> None:
+        """Add what is below or above the bounds as the one fault or the other."""
+        if bounds is None:
+            return
+        for number, value in zip(*self._measured[name], strict=True):
+            if not bounds[0] <= value <= bounds[1]:
+                self.add(faults[value > bounds[1]], number)
+
+    def report(
+        self, order: Iterable[str], copies: Iterable[tuple[str, Copies]]
+    ) -> Iterator[Record]:
+        """A record for each one that has faults, by number.
+
+        Args:
+            order: of the faults of one.
+            copies: those that are like an earlier one, whose number is told as `like`.
+        """
+        found: dict[int, Record] = {}
+        for fault in order:
+            for number in self._faulty.get(fault, ()):
+                faults = found.setdefault(number, {"record": number, "faults": []})["faults"]
+                if fault not in faults:  # of another field
+                    faults.append(fault)
+        for fault, (numbers, originals, _) in copies:
+            for number, original in zip(numbers, originals, strict=True):
+                record = found.setdefault(number, {"record": number, "faults": []})
+                record["faults"].append(fault)
+                record["like"] = original
+        for number in sorted(found):
+            yield found[number]

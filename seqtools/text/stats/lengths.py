@@ -23,8 +23,8 @@ class Lengths:
     """Lengths of fields: of a string in characters (code points), of a list in tokens.
 
     Of two fields also the ratio, the first's length by the second's. All numbers are exact: what
-    is held is a count of each different length, fewer than the square root of twice the total
-    length, and of each different ratio.
+    is held is a count of each different length, of which there are at most about the square root
+    of twice the total length, and of each different ratio.
 
     Args:
         fields: which.
@@ -148,23 +148,23 @@ def summary(counts: Mapping[N, int], percentiles: Sequence[float]) -> Record:
         counts: of each number, at least one.
         percentiles: from 0 to 100.
     """
-    values = sorted(counts)
+    values: list[N] = sorted(counts)
     ends = [*accumulate(counts[value] for value in values)]
     number = ends[-1]
     mean = math.fsum(value * counts[value] for value in values) / number
     square = math.fsum((value - mean) ** 2 * counts[value] for value in values) / number
 
-    ranks = [_rank(percentile, number) for percentile in percentiles]
-    low, high, *found = (
-        values[bisect_left(ends, rank)] for rank in ((number + 1) // 2, number // 2 + 1, *ranks)
-    )
+    ranks = [(number + 1) // 2, number // 2 + 1]
+    ranks += [_rank(percentile, number) for percentile in percentiles]
+    at: list[N] = [values[bisect_left(ends, rank)] for rank in ranks]
+    low, high = at[:2]
     return {
         "min": values[0],
         "max": values[-1],
         "mean": mean,
         "deviation": math.sqrt(square),
         "median": low if low == high else (low + high) / 2,
-        "percentiles": {f"{p:g}": value for p, value in zip(percentiles, found, strict=True)},
+        "percentiles": {f"{p:.15g}": value for p, value in zip(percentiles, at[2:], strict=True)},
     }
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seqtools.streams.parallel import Counts, MakeTransform
     from seqtools.text.normalize import Form
     from seqtools.text.tokenizers import Tokenizer
-    from seqtools.text.tokenizers.jieba import Mode
+    from seqtools.text.tokenizers.jieba import Engine, Mode
     from seqtools.text.tokenizers.records import Tag
 
 _SHOWN = 10  # entries of a user dictionary named in a warning
@@ -197,27 +197,41 @@ def byte(streams: Streams, plan: Plan) -> None:
     is_flag=True,
     help="Add F_pos: parts of speech, by jieba's posseg, which segments in its own way.",
 )
+@click.option(
+    "--engine", type=click.Choice(["auto", "jieba"]), default="auto", show_default=True,
+    help="What finds the words, which are jieba's either way: rjieba wherever it can, or jieba.",
+)  # fmt: skip
 @plan_options
 @filter_options
 def jieba(
-    streams: Streams, plan: Plan, mode: Mode, user_dict: tuple[str, ...], *, hmm: bool, pos: bool
+    streams: Streams,
+    plan: Plan,
+    mode: Mode,
+    user_dict: tuple[str, ...],
+    engine: Engine,
+    *,
+    hmm: bool,
+    pos: bool,
 ) -> None:
     """Chinese words by jieba.
 
-    --reverse puts nothing between the tokens; those of full and search overlap, so it refuses them.
+    --reverse puts nothing between the tokens; those of full and search overlap, so it and
+    --lossless refuse them. --mode full and --pos take jieba's own, slower engine.
     """
     from seqtools.text.tokenizers.char import CharTokenizer
     from seqtools.text.tokenizers.jieba import JiebaTokenizer
 
-    if mode != "precise" and (pos or plan.reverse):
-        raise click.UsageError(f"--{'pos' if pos else 'reverse'} needs --mode precise.")
+    if mode != "precise":
+        for name, given in (("pos", pos), ("reverse", plan.reverse), ("lossless", plan.lossless)):
+            if given:
+                raise click.UsageError(f"--{name} needs --mode precise.")
     if plan.reverse:
         if pos or user_dict:
             raise click.UsageError("--reverse needs no dictionary.")
         _tokenize(streams, plan, CharTokenizer())
         return
     tokenizer = JiebaTokenizer(
-        mode=mode, hmm=hmm, user_dict=user_dict, pos=pos, keep_space=plan.keep_space
+        mode=mode, hmm=hmm, user_dict=user_dict, pos=pos, keep_space=plan.spaced, engine=engine
     )
     for path, entries in tokenizer.unmatchable.items():
         if entries:

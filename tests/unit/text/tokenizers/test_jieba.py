@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqtools.errors import ConfigError, FormatError
-from seqtools.text.tokenizers import jieba as ours
+from seqtools.text.tokenizers import jieba_dictionary
 from seqtools.text.tokenizers.jieba import JiebaTokenizer
 
 make = functools.cache(JiebaTokenizer)
@@ -163,8 +163,8 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_the_cache_is_private_and_used(cache, tmp_path) -> None:
-    assert ours._words(cache) == ({"词": 3}, 3)
-    assert ours._words(cache) == ({"词": 3}, 3)
+    assert jieba_dictionary.words(cache) == ({"词": 3}, 3)
+    assert jieba_dictionary.words(cache) == ({"词": 3}, 3)
     assert cache.read == 1
     folder = tmp_path / "cache" / "seqtools"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -172,11 +172,11 @@ def test_the_cache_is_private_and_used(cache, tmp_path) -> None:
 
 
 def test_a_damaged_cache_is_made_anew(cache, tmp_path) -> None:
-    ours._words(cache)
+    jieba_dictionary.words(cache)
     (path,) = (tmp_path / "cache" / "seqtools").iterdir()
     for content in (b"", path.read_bytes()[:-1], marshal.dumps(7)):
         path.write_bytes(content)
-        assert ours._words(cache) == ({"词": 3}, 3)
+        assert jieba_dictionary.words(cache) == ({"词": 3}, 3)
     assert cache.read == 4
 
 
@@ -184,7 +184,7 @@ def test_a_cache_that_others_may_write_is_left_alone(cache, tmp_path) -> None:
     folder = tmp_path / "cache" / "seqtools"
     folder.mkdir(parents=True)
     folder.chmod(0o777)
-    assert ours._words(cache) == ({"词": 3}, 3)
+    assert jieba_dictionary.words(cache) == ({"词": 3}, 3)
     assert list(folder.iterdir()) == []
 
 
@@ -192,14 +192,14 @@ def test_a_cache_of_somebody_else_is_left_alone(cache, tmp_path, monkeypatch) ->
     folder = tmp_path / "cache" / "seqtools"
     folder.mkdir(parents=True, mode=0o700)
     monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
-    assert ours._words(cache) == ({"词": 3}, 3)
+    assert jieba_dictionary.words(cache) == ({"词": 3}, 3)
     assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("base", ["/dev/null", "not/absolute"])
 def test_no_place_for_a_cache_is_no_failure(cache, monkeypatch, base: str) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", base)
-    assert ours._words(cache) == ({"词": 3}, 3)
+    assert jieba_dictionary.words(cache) == ({"词": 3}, 3)
     assert not os.path.exists("not")
 
 
@@ -208,5 +208,5 @@ def test_a_full_disk_is_no_failure(cache, tmp_path, monkeypatch) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", fail)
-    assert ours._words(cache) == ({"词": 3}, 3)
+    assert jieba_dictionary.words(cache) == ({"词": 3}, 3)
     assert list((tmp_path / "cache" / "seqtools").iterdir()) == []

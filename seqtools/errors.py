@@ -10,7 +10,16 @@ class SeqtoolsError(Exception):
 
 
 class RecordError(SeqtoolsError):
-    """A record is bad; whoever reads the stream knows where, and makes an `InputError` of it."""
+    """A record is bad; whoever reads the stream knows where, and makes an `InputError` of it.
+
+    Args:
+        reason: what is wrong.
+        line: how many lines below the record's first the fault is.
+    """
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(reason)
+        self.line = line
 
 
 class InputError(SeqtoolsError):

@@ -15,6 +15,7 @@ from seqtools.cli._options import Streams
 from seqtools.cli._progress import Bar
 from seqtools.errors import InputError, RecordError, SeqtoolsError
 from seqtools.streams import records
+from seqtools.streams.encodings import UTF_8, Encoding
 from seqtools.streams.files import (
     Block,
     Line,
@@ -46,10 +47,12 @@ class Session:
     Args:
         streams: the options.
         unit: what the bar counts.
+        encoding: of the inputs.
     """
 
-    def __init__(self, streams: Streams, unit: str = "records") -> None:
+    def __init__(self, streams: Streams, unit: str = "records", encoding: Encoding = UTF_8) -> None:
         self.streams = streams
+        self._encoding = encoding
         self.records = 0
         self.rejected = 0
         check_inputs(streams.files)
@@ -120,6 +123,7 @@ class Session:
             first_record=self.streams.first_record,
             keep_blank=keep_blank,
             meter=self._meter,
+            encoding=self._encoding,
         ):
             yield block
             if block.pause:
@@ -165,6 +169,7 @@ class Session:
         parse: Parse = records.loads,
         keep_blank: bool = False,
         sink: Callable[[bytes], None] | None = None,
+        regroup: Callable[[Iterator[Block]], Iterator[Block]] | None = None,
     ) -> Counts:
         """Put every record through a transform, over `--jobs` processes, in order.
 
@@ -173,6 +178,7 @@ class Session:
             parse: line to record.
             keep_blank: blank lines are records.
             sink: takes what the transforms make, instead of the output.
+            regroup: makes blocks of other records of the blocks of lines.
 
         Returns:
             What the transforms counted.
@@ -182,6 +188,8 @@ class Session:
         job = Filter(make, parse, streams.shard, streams.first_record, streams.rejects is not None)
         counts: Counts = Counter()
         blocks = self.blocks(keep_blank=keep_blank)
+        if regroup is not None:
+            blocks = regroup(blocks)
         with contextlib.closing(map_blocks(blocks, job.start, streams.jobs)) as results:
             for result in results:
                 self.records += result.records

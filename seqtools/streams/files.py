@@ -12,17 +12,17 @@ import os
 import select
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from seqtools.errors import ConfigError, FormatError
 from seqtools.streams.compression import unpacker
+from seqtools.streams.encodings import UTF_8, Encoding
 
 STDIN = "-"
 BLOCK_SIZE = 1 << 18
 _READ_SIZE = 1 << 18
 _READ_COMPRESSED = 1 << 16
-_BOM = b"\xef\xbb\xbf"
 _BLANK_BYTES = b" \t\r"
 
 
@@ -63,6 +63,7 @@ class Block:
         record: number of the first record.
         pause: reading on would wait, so everything so far is to be written out first.
         keep_blank: each line is a record (plain text); else the blank ones are skipped.
+        parse: what reads the lines, where that depends on the file.
     """
 
     source: str
@@ -71,6 +72,7 @@ class Block:
     record: int
     pause: bool
     keep_blank: bool
+    parse: Callable[[bytes], Any] | None = None
 
     def lines(self, shard: Shard, first_record: int) -> Iterator[Line]:
         """The records of this block that belong to the shard, as raw lines."""
@@ -82,6 +84,13 @@ class Block:
         if self.keep_blank and shard.count == 1:
             return zip(itertools.count(self.line), itertools.count(self.record), self._split())
         return self._choose(shard, first_record)
+
+    def behead(self) -> tuple[bytes, Block] | None:
+        """The first line and the block without it, or None where there is none."""
+        if not self.data:
+            return None
+        first, _, rest = self.data.partition(b"\n")
+        return first, replace(self, data=rest, line=self.line + 1)
 
     def _choose(self, shard: Shard, first_record: int) -> Iterator[tuple[int, int, bytes]]:
         number = self.record
@@ -148,6 +157,7 @@ def read_blocks(
     keep_blank: bool = False,
     meter: Meter | None = None,
     block_size: int = BLOCK_SIZE,
+    encoding: Encoding = UTF_8,
 ) -> Iterator[Block]:
     """Read the files one after the other as blocks of about `block_size` bytes.
 
@@ -161,7 +171,7 @@ def read_blocks(
     for path in paths:
         name = "<stdin>" if path == STDIN else path
         line = 1
-        for data, pause in _read_file(path, name, meter, block_size):
+        for data, pause in _read_file(path, name, meter, block_size, encoding):
             lines = _count_lines(data)
             # To look at each line is slow, and one that begins with a brace is not blank.
             whole = keep_blank or data.count(b"\n{") + data.startswith(b"{") == lines
@@ -172,14 +182,15 @@ def read_blocks(
 
 
 def _read_file(
-    path: str, name: str, meter: Meter | None, block_size: int
+    path: str, name: str, meter: Meter | None, block_size: int, encoding: Encoding
 ) -> Iterator[tuple[bytes, bool]]:
     """Whole lines of one file, in pieces, each with whether the next read would wait."""
     whole: list[bytes] = []  # ends with a newline
     tail: list[bytes] = []  # the beginning of a line
     held = 0
     try:
-        for chunk in _drop_mark(_read_chunks(path, name, meter)):
+        chunks = encoding.recode(_read_chunks(path, name, meter))
+        for chunk in _drop_mark(chunks, encoding.mark):
             if chunk is None:
                 yield b"".join(whole), True
                 whole, held = [], 0
@@ -231,7 +242,7 @@ def _read_chunks(path: str, name: str, meter: Meter | None) -> Iterator[bytes | 
             os.close(descriptor)
 
 
-def _drop_mark(chunks: Iterator[bytes | None]) -> Iterator[bytes | None]:
+def _drop_mark(chunks: Iterator[bytes | None], mark: bytes) -> Iterator[bytes | None]:
     """The chunks without a byte-order mark at the start, which may arrive in pieces."""
     start = b""
     for chunk in chunks:
@@ -239,8 +250,8 @@ def _drop_mark(chunks: Iterator[bytes | None]) -> Iterator[bytes | None]:
             yield None
             continue
         start += chunk
-        if len(start) >= len(_BOM) or not _BOM.startswith(start):
-            yield start.removeprefix(_BOM)
+        if len(start) >= len(mark) or not mark.startswith(start):
+            yield start.removeprefix(mark)
             break
     else:
         if start:

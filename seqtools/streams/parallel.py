@@ -128,7 +128,8 @@ class Filter:
                 made = transform(parse(raw), number)
                 parts.append(made if type(made) is bytes else to_line(made))
             except RecordError as error:
-                rejects.append(Reject(Place(block.source, line, number), raw, str(error)))
+                place = Place(block.source, line + error.line, number)
+                rejects.append(Reject(place, raw, str(error)))
                 if not self.keep_going:
                     break
         return Result(b"".join(parts), records, rejects)
@@ -165,7 +166,7 @@ class Filter:
 
     def _parser(self, block: Block) -> Parse:
         """What reads this block's lines with the fewest questions about each."""
-        parse = self.parse
+        parse = block.parse or self.parse
         if parse is loads and not has_long_number(block.data):
             return loads_short  # to which a return at the end is white space
         if b"\r" in block.data:

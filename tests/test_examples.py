@@ -2,6 +2,7 @@
 
 import gzip
 import importlib.util
+import itertools
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from datetime import date
 
 import pytest
@@ -645,3 +647,69 @@ def test_gpt_of_a_text(tmp_path):
     make("gpt", "SENTENCES=5", f"OUT={out}", out / "heldout.jsonl")  # of what is asked for now
     (heldout,) = read(out / "heldout.jsonl")
     assert (out / "made-up.txt").read_text("utf-8").endswith(heldout["text"])
+
+
+def rows_of(said: str) -> dict[str, list[str]]:
+    """The rows of printed tables, by their first cell."""
+    rows = [cells(line) for line in said.splitlines() if line.startswith("|")]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_corpus_of_made_up_text(tmp_path):
+    out = tmp_path / "out"
+    said = make("corpus", f"OUT={out}", "SENTENCES=60", "PIECES=300", "MAX_LENGTH=9", "JOBS=1")
+    words = [record["tokens"] for record in read(out / "words.jsonl")]
+    counts = Counter(itertools.chain.from_iterable(words))
+    pieces = [record["tokens"] for record in read(out / "pieces.jsonl")]
+    augmented = read(out / "augmented.jsonl")
+    rows = rows_of(said)
+    assert rows["records"] == ["60", "60", "120"]
+    kinds = (words, pieces, [record["tokens"] for record in augmented])
+    assert rows["tokens"] == [f"{sum(map(len, kind)):,}" for kind in kinds]
+    assert rows["types"] == [str(len({*itertools.chain(*kind)})) for kind in kinds]
+    assert rows["longest"] == [str(max(map(len, kind))) for kind in kinds]
+    shares = [100 * sum(len(one) > 9 for one in kind) / len(kind) for kind in kinds]
+    assert rows["records over 9"] == [f"{share:.2f} %" for share in shares]
+    text = (out / "made-up.txt").read_text("utf-8")
+    joined = ["".join(one).replace("▁", " ").strip() for one in pieces]
+    whole = [re.sub("<0x(..)>", lambda found: chr(int(found[1], 16)), one) for one in joined]
+    assert whole == text.splitlines()  # ASCII, so a byte is a character
+    five = {word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:5]}
+    share = 100 * sum(counts[word] for word in five) / counts.total()
+    assert rows["5"][1] == f"{share:.2f} %"
+    assert sum("augmented_from" in record for record in augmented) == 60
+    assert len(read(out / "words.vocab")) == 4 + sum(count > 1 for count in counts.values())
+    assert len(read(out / "pieces.vocab")) == 300 + 4 - 3  # the model's <unk>, <s>, </s> are ours
+
+    before = (out / "words.jsonl").stat().st_mtime_ns
+    said = make("corpus", f"OUT={out}", "SENTENCES=60", "PIECES=300", "MAX_LENGTH=5", "JOBS=1")
+    assert "records over 5" in rows_of(said)
+    assert (out / "words.jsonl").stat().st_mtime_ns == before
+
+
+def test_corpus_of_a_chinese_text_in_another_encoding(tmp_path):
+    lines = [
+        "\u3000\u3000贾宝玉看见林黛玉。",
+        "",
+        " \t\u3000",
+        "林黛玉看见贾宝玉。",
+        "王夫人说“不”。",
+    ] * 2
+    (tmp_path / "text.txt.gz").write_bytes(gzip.compress("\r\n".join(lines).encode("gb18030")))
+    (tmp_path / "synonyms").write_text("看见\t望见\n", "utf-8")
+    out = tmp_path / "out"
+    said = make(
+        "corpus", f"TEXT={tmp_path / 'text.txt.gz'}", "LANGUAGE=zh", "ENCODING=gb18030",
+        f"OUT={out}", "PIECES=290", f"SYNONYMS={tmp_path / 'synonyms'}", "JOBS=1", "TOP=3",
+    )  # fmt: skip
+    texts = [line for line in lines if line.strip()]
+    assert [record["text"] for record in read(out / "text.jsonl")] == texts
+    assert ["".join(record["tokens"]) for record in read(out / "words.jsonl")] == [
+        text.strip() for text in texts
+    ]
+    rows = rows_of(said)
+    assert rows["records"] == ["6", "6", "12"]
+    assert rows["empty"] == ["4", "40.00 %"]
+    assert rows["林黛玉"][0] == "4"
+    copies = ["".join(r["tokens"]) for r in read(out / "augmented.jsonl") if "augmented_from" in r]
+    assert copies == [text.strip().replace("看见", "望见") for text in texts]

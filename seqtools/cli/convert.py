@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from seqtools.cli import _run
-from seqtools.cli._io import Session
+from seqtools.cli import _convert_conll, _run
+from seqtools.cli._convert_run import encoding_option, read, reverse_option, write
+from seqtools.cli._convert_tables import read_table, write_table
 from seqtools.cli._options import NamesType, Streams, example, filter_options, group
-from seqtools.errors import ConfigError, InputError, RecordError
 
 if TYPE_CHECKING:
-    from seqtools.streams.parallel import Counts, Transform
-    from seqtools.streams.records import Record
+    from seqtools.streams.encodings import Encoding
 
 
 @group("convert", "Files of other tools to records and back.")
 def cli() -> None:
     """The kinds are below."""
-
-
-reverse_option = click.option("--reverse", is_flag=True, help="Records to lines.")
 
 
 @cli.command(
@@ -36,17 +31,28 @@ reverse_option = click.option("--reverse", is_flag=True, help="Records to lines.
     )
 )
 @click.option("--field", default="text", show_default=True, help="Name of the field.")
+@encoding_option
 @reverse_option
 @filter_options
-def text(streams: Streams, field: str, *, reverse: bool) -> None:
+def text(streams: Streams, field: str, encoding: Encoding, *, reverse: bool) -> None:
     """Each line a record; an empty line is an empty text."""
     from seqtools.text.convert import read_text, write_text
 
-    with Session(streams) as session:
-        if reverse:
-            session.filter(_lines(lambda record: write_text(record, field)))
-        else:
-            session.filter(_as_it_is, parse=lambda line: read_text(line, field), keep_blank=True)
+    if reverse:
+        write(streams, encoding, lambda record: write_text(record, field))
+    else:
+        read(streams, encoding, lambda line: read_text(line, field, encoding))
+
+
+_columns_option = click.option(
+    "--columns", type=NamesType(), help="Names of the columns, separated by commas."
+)
+_header_option = click.option(
+    "--header",
+    is_flag=True,
+    help="Line 1 of each file names the columns, and --columns says which to take (default: all)."
+    " With --reverse: write such a line.",
+)
 
 
 @cli.command(
@@ -59,79 +65,131 @@ def text(streams: Streams, field: str, *, reverse: bool) -> None:
         "a dog",
     )
 )
-@click.option("--columns", type=NamesType(), help="Names of the columns, separated by commas.")
-@click.option(
-    "--header",
-    is_flag=True,
-    help="Line 1 of each file names the columns, and --columns says which to take (default: all)."
-    " With --reverse: write such a line.",
-)
+@_columns_option
+@_header_option
+@encoding_option
 @reverse_option
 @filter_options
-def tsv(streams: Streams, columns: tuple[str, ...] | None, *, header: bool, reverse: bool) -> None:
+def tsv(
+    streams: Streams, columns: tuple[str, ...] | None, encoding: Encoding, *, header: bool,
+    reverse: bool,
+) -> None:  # fmt: skip
     """Columns separated by tabs, without quotation marks; each line a record of strings.
 
     A line that is empty is skipped, unless there is but one column.
     """
-    from seqtools.text.convert import Columns, write_row
+    from seqtools.text.convert.tables import Tabs
 
-    if header and not reverse:
-        with Session(streams) as session:
-            _read_with_header(session, columns)
-        return
-    if columns is None:
-        raise click.UsageError("--columns NAMES is needed.")
-    with Session(streams) as session:
-        if reverse:
-            if header:
-                session.output.write("\t".join(columns).encode() + b"\n")
-            session.filter(_lines(lambda record: write_row(record, columns)))
-        else:
-            session.filter(_as_it_is, parse=Columns(columns).read, keep_blank=True)
+    if reverse:
+        write_table(streams, encoding, Tabs(), columns, header=header)
+    else:
+        read_table(streams, encoding, Tabs(), columns, header=header)
 
 
-def _read_with_header(session: Session, wanted: tuple[str, ...] | None) -> None:
-    """Read tables that name their columns; in this process, since blocks depend on line 1."""
-    from dataclasses import replace
+@cli.command(
+    epilog=example(
+        r"""$ printf 'label,text\ngood,"Warm, and dry"\n' | seq-convert csv --header""",
+        '{"label":"good","text":"Warm, and dry"}',
+        """$ echo '{"a":"x","b":"1, 2"}' | seq-convert csv --reverse --columns b,a""",
+        '"1, 2",x',
+    )
+)
+@_columns_option
+@_header_option
+@click.option(
+    "--delimiter", default=",", show_default=True,
+    help="What stands between columns: one character of ASCII, or the word tab.",
+)  # fmt: skip
+@encoding_option
+@reverse_option
+@filter_options
+def csv(
+    streams: Streams, columns: tuple[str, ...] | None, delimiter: str, encoding: Encoding, *,
+    header: bool, reverse: bool,
+) -> None:  # fmt: skip
+    """Comma-separated values as in RFC 4180; each row a record of strings.
 
-    from seqtools.streams.files import chomp
-    from seqtools.streams.parallel import Reject
-    from seqtools.text.convert import Columns, decode
+    A field between quotation marks may hold delimiters, line ends, and marks that are doubled.
+    Marks anywhere else are an error. White space is part of a field. A line that is empty is
+    skipped, unless there is but one column. --reverse ends lines with a newline alone.
+    """
+    from functools import partial
 
-    streams = session.streams
-    headers = 0  # they have numbers among the records, but are none
-    for block in session.blocks(keep_blank=True):
-        block = replace(block, record=block.record - headers)
-        if block.line == 1 and block.data:
-            first, _, rest = block.data.partition(b"\n")
-            try:
-                columns = Columns(decode(chomp(first)).split("\t"), wanted)
-            except RecordError as error:
-                raise InputError(block.source, 1, str(error)) from None
-            except ConfigError as error:
-                raise ConfigError(f"{block.source}: {error}") from None
-            block = replace(block, data=rest, line=2)
-            headers += 1
-        for place, raw in block.lines(streams.shard, streams.first_record):
-            session.records += 1
-            try:
-                record = columns.read(chomp(raw))
-            except RecordError as error:
-                session.reject(Reject(place, raw, str(error)))
-            else:
-                if record:
-                    session.write(record)
-        session.progress()
+    from seqtools.streams.grouping import group_lines
+    from seqtools.text.convert.tables import Csv
+
+    table = Csv("\t" if delimiter == "tab" else delimiter)
+    if reverse:
+        write_table(streams, encoding, table, columns, header=header)
+    else:
+        regroup = partial(group_lines, grouping=table)
+        read_table(streams, encoding, table, columns, header=header, regroup=regroup)
 
 
-def _as_it_is(counts: Counts) -> Transform:
-    """A filter that writes what was read, which for a line that is skipped is nothing."""
-    return lambda record, number: record or b""
+@cli.command(
+    epilog=example(
+        "$ echo '__label__spam Call now' | seq-convert fasttext",
+        '{"label":"spam","text":"Call now"}',
+        """$ echo '{"labels":["tea","milk"],"text":"How hot?"}' \\""",
+        "    | seq-convert fasttext --multi --reverse",
+        "__label__tea __label__milk How hot?",
+    )
+)
+@click.option(
+    "--prefix", default="__label__", show_default=True, help="What each label begins with."
+)
+@click.option("--multi", is_flag=True, help="A list of labels, any number of them.")
+@click.option("--field", default="text", show_default=True, help="Field of the text.")
+@click.option("--label-field", metavar="NAME", help="Field of the label.  [default: label, labels]")
+@encoding_option
+@reverse_option
+@filter_options
+def fasttext(
+    streams: Streams, prefix: str, field: str, label_field: str | None, encoding: Encoding, *,
+    multi: bool, reverse: bool,
+) -> None:  # fmt: skip
+    """Labelled text as fastText reads it; each line a record.
+
+    A word that begins with the prefix is a label, wherever it stands, and goes from the text with
+    the white space after it. Blank lines are skipped.
+    """
+    from seqtools.text.convert.fasttext import Labelled
+
+    labelled = Labelled(
+        prefix, multi=multi, field=field, encoding=encoding,
+        label_field=label_field or ("labels" if multi else "label"),
+    )  # fmt: skip
+    if reverse:
+        write(streams, encoding, labelled.write)
+    else:
+        read(streams, encoding, labelled.read, keep_blank=False)
 
 
-def _lines(write: Callable[[Record], bytes]) -> Callable[[Counts], Transform]:
-    """A filter that writes a line for each record."""
-    return lambda counts: lambda record, number: write(record) + b"\n"
+@cli.command(
+    epilog=example(
+        r"$ printf 'U.N. NNP I-ORG\nofficial NN O\n\n' > ner.txt",
+        "$ seq-convert conll --columns tokens,_,tags --scheme iob1:iob2 ner.txt",
+        '{"tokens":["U.N.","official"],"tags":["B-ORG","O"]}',
+        """$ echo '{"tokens":["a","dog"],"pos":["DT","NN"]}' \\""",
+        "    | seq-convert conll --reverse --columns tokens,pos",
+        "a\tDT",
+        "dog\tNN",
+        "",
+    )
+)
+@_convert_conll.plan_options
+@encoding_option
+@reverse_option
+@filter_options
+def conll(
+    streams: Streams, plan: _convert_conll.Plan, encoding: Encoding, *, reverse: bool
+) -> None:
+    """Sentences in columns, a token a line, a blank line after each; each sentence a record.
+
+    Lines `# key = value` before a sentence become fields; so does the line -DOCSTART- of CoNLL-2003
+    before the first sentence of a document, `docstart`.
+    """
+    _convert_conll.convert(streams, plan, encoding, reverse=reverse)
 
 
 def main() -> None:

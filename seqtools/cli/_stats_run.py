@@ -57,7 +57,7 @@ def statistic_options(function: F) -> F:
             "--table", is_flag=True, help="Draw on stderr where it is no terminal, too."
         ),
     )  # fmt: skip
-    return stream_options(jobs=True)(collect(Mode, "mode", options)(function))
+    return collect(Mode, "mode", options)(stream_options(jobs=True)(function))
 
 
 def run_statistic(streams: Streams, mode: Mode, make: Make, show: Show) -> list[Record]:

@@ -28,7 +28,7 @@ _KINDS = {
     "seq2seq": "greedy, beam, sample and score",
 }
 _MANY = 8  # unknown tokens; with fewer, odd names in short records would look like a mistake
-_NEVER = ("pad", "bos", "mask", "cls", "sep")  # roles that are never proposed
+_PROPOSED = ("unk", "eos")  # the roles that may be proposed
 _LENGTHS = {"lm": Length(0, 100), "seq2seq": Length(2, 10)}  # of outputs, unless one is asked for
 
 
@@ -122,8 +122,8 @@ class Encoder:
     @property
     def banned(self) -> list[int]:
         """Ids that are never proposed."""
-        specials = self.vocabulary.specials
-        return [specials[role] for role in _NEVER if role in specials]
+        specials = self.vocabulary.specials.items()
+        return [number for role, number in specials if role not in _PROPOSED]
 
     @property
     def start(self) -> list[int]:

@@ -6,18 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seqtools.cli import _run, _vocab_subword
+from seqtools.cli import _run, _vocab_build, _vocab_coverage, _vocab_merge, _vocab_subword
 from seqtools.cli._io import Session
-from seqtools.cli._options import (
-    POSITIVE,
-    NamesType,
-    Streams,
-    example,
-    filter_options,
-    group,
-    stream_options,
-)
-from seqtools.streams.files import STDIN
+from seqtools.cli._options import Streams, example, filter_options, group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,119 +24,6 @@ def cli() -> None:
 
 
 vocab_option = click.option("--vocab", metavar="FILE", required=True, help="Vocabulary to use.")
-
-
-@cli.command(
-    epilog=example(
-        """$ echo '{"tokens":["to","be","or","not","to","be"]}' | seq-vocab build --min-count 2""",
-        '{"id":0,"token":"<pad>","special":"pad"}',
-        '{"id":1,"token":"<unk>","special":"unk"}',
-        '{"id":2,"token":"<s>","special":"bos"}',
-        '{"id":3,"token":"</s>","special":"eos"}',
-        '{"id":4,"token":"be","count":2}',
-        '{"id":5,"token":"to","count":2}',
-        """$ echo '{"label":"joy"}' | seq-vocab build --field label --specials none""",
-        '{"id":0,"token":"joy","count":1}',
-    )
-)
-@click.option(
-    "--field", multiple=True, default=("tokens",), show_default=True,
-    help="A list of tokens, or a string (a label); repeatable, for one vocabulary of several.",
-)  # fmt: skip
-@click.option("--max-size", type=POSITIVE, help="Keep so many tokens, specials not counted.")
-@click.option(
-    "--min-count", type=POSITIVE, default=1, show_default=True,
-    help="Leave out tokens seen less often.",
-)  # fmt: skip
-@click.option(
-    "--specials", type=NamesType(), default=(), metavar="LIST|none",
-    help="Specials besides pad, unk, bos and eos (mask, cls, sep), or none for none at all.",
-)  # fmt: skip
-@click.option(
-    "--subword-model", metavar="FILE",
-    help="Take the pieces of this sentencepiece model, in its order, and read no records.",
-)  # fmt: skip
-@stream_options(jobs=True)
-def build(
-    streams: Streams,
-    field: tuple[str, ...],
-    max_size: int | None,
-    min_count: int,
-    specials: tuple[str, ...],
-    subword_model: str | None,
-) -> None:
-    """Count tokens and give each an id.
-
-    Specials come first, then tokens by count, ties by code point. A token that is spelled like a
-    special gets no entry.
-    """
-    from seqtools.text.fields import get_tokens_or_label
-    from seqtools.text.specials import DEFAULT_SPECIALS, ordered
-    from seqtools.text.vocab import Vocabulary
-
-    roles = () if specials == ("none",) else ordered((*DEFAULT_SPECIALS, *specials))
-    if subword_model is not None:
-        _refuse_counting(streams)
-        _write_pieces(streams, subword_model, roles)
-        return
-
-    def count(counts: Counts) -> Transform:
-        def transform(record: Record, number: int) -> bytes:
-            # All fields are read before one is counted: a bad record counts for nothing.
-            for value in [get_tokens_or_label(record, name) for name in field]:
-                counts.update((value,) if isinstance(value, str) else value)
-            return b""
-
-        return transform
-
-    with Session(streams) as session:
-        counts = session.filter(count)
-        vocabulary = Vocabulary.build(
-            counts, max_size=max_size, min_count=min_count, specials=roles
-        )
-        for entry in vocabulary.entries():
-            session.write(entry)
-        _judge(vocabulary, counts, min_count, session.records)
-
-
-def _refuse_counting(streams: Streams) -> None:
-    """See that nothing was asked for that needs records."""
-    if streams.files != (STDIN,):
-        raise click.UsageError("--subword-model reads no records: no FILE, please.")
-    context = click.get_current_context()
-    for name in ("field", "max_size", "min_count", "rejects", "shard", "first_record", "jobs"):
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            option = name.replace("_", "-")
-            raise click.UsageError(f"--{option} makes no sense with --subword-model.")
-
-
-def _write_pieces(streams: Streams, path: str, roles: Sequence[str]) -> None:
-    """The vocabulary of a sentencepiece model: all that text becomes but unknown stretches."""
-    from seqtools.text.subword_model import SubwordModel
-    from seqtools.text.vocab import Vocabulary
-
-    model = SubwordModel.read(path)
-    pieces = [piece.text for piece in model.pieces if piece.of_text]
-    vocabulary = Vocabulary.of_pieces(pieces, specials=roles)
-    with Session(streams) as session:
-        for entry in vocabulary.entries():
-            session.write(entry)
-        spelled = sorted(vocabulary.spellings() & set(pieces))
-        if spelled:
-            _run.warn(f"pieces spelled like specials got no entry: {', '.join(spelled)}")
-
-
-def _judge(vocabulary: Vocabulary, counts: Counts, min_count: int, records: int) -> None:
-    """Warn about what the user may not have meant."""
-    if not records:
-        _run.warn("no records, so the vocabulary has no tokens")
-    elif len(vocabulary) == len(vocabulary.specials):
-        why = f" seen {min_count} times or more" if counts else ""
-        _run.warn(f"no tokens{why}, so the vocabulary has none")
-    spelled = {token: counts[token] for token in vocabulary.spellings() if counts[token]}
-    if spelled:
-        names = ", ".join(f"{token} {counts[token]}" for token in sorted(spelled))
-        _run.warn(f"tokens spelled like specials got no entry of their own: {names}")
 
 
 @cli.command(
@@ -250,7 +128,10 @@ def decode(streams: Streams, field: tuple[str, ...], vocab: str) -> None:
         session.filter(lambda counts: transform)
 
 
-cli.add_command(_vocab_subword.subword)
+for kind in (
+    _vocab_build.build, _vocab_coverage.coverage, _vocab_merge.merge, _vocab_subword.subword
+):  # fmt: skip
+    cli.add_command(kind)
 
 
 def main() -> None:

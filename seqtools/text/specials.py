@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from seqtools.errors import ConfigError
 from seqtools.lazy import unknown
@@ -20,6 +22,38 @@ SPECIALS = {
 
 DEFAULT_SPECIALS = ("pad", "unk", "bos", "eos")
 """Roles every vocabulary has unless it is told otherwise."""
+
+_UNUSED = re.compile(r"unused(0|[1-9][0-9]*)")
+
+
+def is_role(name: str) -> bool:
+    """Whether a special may have that role: those of `SPECIALS`, and `unused0`, `unused1`, ...
+
+    The unused ones stand for nothing; they fill a vocabulary up to a size that suits the machine.
+    """
+    return name in SPECIALS or is_unused(name)
+
+
+def is_unused(role: str) -> bool:
+    """Whether a special of that role stands for nothing."""
+    return _UNUSED.fullmatch(role) is not None
+
+
+def unused(taken: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Roles of entries that stand for nothing, and how they are spelled: as none of `taken`."""
+    for number in itertools.count():
+        if f"<unused{number}>" not in taken:
+            yield f"unused{number}", f"<unused{number}>"
+
+
+def spelled(roles: Iterable[str] | Mapping[str, str]) -> dict[str, str]:
+    """Put `roles` into the fixed order, each with how it is spelled: as in a mapping, or as usual.
+
+    Raises:
+        ConfigError: a role is not in `SPECIALS`.
+    """
+    spellings = roles if isinstance(roles, Mapping) else SPECIALS
+    return {role: spellings[role] for role in ordered(roles)}
 
 
 def ordered(roles: Iterable[str]) -> tuple[str, ...]:

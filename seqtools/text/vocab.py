@@ -1,16 +1,18 @@
 """A vocabulary: the tokens a model knows, each with an id.
 
 Invariants: ids are dense from 0; no token stands twice; specials stand first when the vocabulary is
-built here. Text never becomes a special: a token that is spelled like one is encoded as unknown.
+built here, but for unused entries, which stand last. Text never becomes a special: a token that is
+spelled like one is encoded as unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from seqtools.errors import FormatError, InputError, RecordError
-from seqtools.text.specials import DEFAULT_SPECIALS, SPECIALS, ordered
+from seqtools.text.specials import DEFAULT_SPECIALS, is_role, spelled, unused
 
 
 class Vocabulary:
@@ -18,7 +20,7 @@ class Vocabulary:
 
     Args:
         tokens: the token of each id.
-        specials: role (a key of `SPECIALS`) to id; may be empty.
+        specials: role (see `specials.is_role`) to id; may be empty.
         counts: how often each token was seen, 0 for specials; None where it is not known.
 
     Raises:
@@ -42,7 +44,7 @@ class Vocabulary:
 
     def _check(self) -> None:
         for role, number in self.specials.items():
-            if role not in SPECIALS:
+            if not is_role(role):
                 raise FormatError(f"unknown special {role!r} in the vocabulary")
             if not 0 <= number < len(self.tokens):
                 raise FormatError(f"special {role!r} has id {number}, out of range")
@@ -127,41 +129,38 @@ class Vocabulary:
         *,
         max_size: int | None = None,
         min_count: int = 1,
-        specials: Iterable[str] = DEFAULT_SPECIALS,
+        specials: Iterable[str] | Mapping[str, str] = DEFAULT_SPECIALS,
+        multiple: int = 1,
     ) -> Vocabulary:
         """Make a vocabulary from how often each token was seen.
 
-        Specials first in their fixed order, then tokens by count descending, ties by code point.
-        A token spelled like one of `specials` gets no entry of its own.
+        Specials first in their fixed order, then tokens by count descending, ties by code point,
+        then unused entries. A token spelled like one of `specials` gets no entry of its own.
 
         Args:
             counts: token to count.
             max_size: how many entries at most, specials not counted.
             min_count: tokens seen less often are left out.
-            specials: roles wanted.
+            specials: roles wanted, or how each of them is spelled.
+            multiple: entries that stand for nothing are put at the end, until the size is one.
 
         Raises:
             ConfigError: a role is unknown.
         """
-        roles = ordered(specials)
-        names = [SPECIALS[role] for role in roles]
-        reserved = set(names)
-        kept = [
-            (token, count)
-            for token, count in counts.items()
-            if count >= min_count and token not in reserved
-        ]
-        kept.sort(key=lambda entry: (-entry[1], entry[0]))
-        del kept[max_size if max_size is not None else len(kept) :]
-        return cls(
-            names + [token for token, _ in kept],
-            {role: number for number, role in enumerate(roles)},
-            [0] * len(names) + [count for _, count in kept],
-        )
+        names = spelled(specials)
+        tokens = ranked(counts, names.values(), min_count)
+        if max_size is not None:
+            del tokens[max_size:]
+        return cls._numbered(names, tokens, list(map(counts.__getitem__, tokens)), multiple)
 
     @classmethod
     def of_pieces(
-        cls, pieces: Iterable[str], *, specials: Iterable[str] = DEFAULT_SPECIALS
+        cls,
+        pieces: Iterable[str],
+        *,
+        max_size: int | None = None,
+        specials: Iterable[str] | Mapping[str, str] = DEFAULT_SPECIALS,
+        multiple: int = 1,
     ) -> Vocabulary:
         """Make a vocabulary of pieces in their order, behind the specials; counts are not known.
 
@@ -169,19 +168,32 @@ class Vocabulary:
 
         Args:
             pieces: what a text may become, each once.
-            specials: roles wanted.
+            max_size: how many of them at most.
+            specials: roles wanted, or how each of them is spelled.
+            multiple: as for `build`.
 
         Raises:
             ConfigError: a role is unknown.
             FormatError: a piece stands twice.
         """
-        roles = ordered(specials)
-        names = [SPECIALS[role] for role in roles]
-        reserved = set(names)
-        return cls(
-            names + [piece for piece in pieces if piece not in reserved],
-            {role: number for number, role in enumerate(roles)},
-        )
+        names = spelled(specials)
+        reserved = set(names.values())
+        kept = islice((piece for piece in pieces if piece not in reserved), max_size)
+        return cls._numbered(names, list(kept), None, multiple)
+
+    @classmethod
+    def _numbered(
+        cls, names: Mapping[str, str], tokens: list[str], counts: list[int] | None, multiple: int
+    ) -> Vocabulary:
+        """Specials, tokens, and as many unused entries as it takes."""
+        lacking = -(len(names) + len(tokens)) % multiple
+        taken = {token for token in tokens if token.startswith("<unused")} if lacking else ()
+        padding = dict(islice(unused(taken), lacking))
+        roles = {role: number for number, role in enumerate(names)}
+        roles |= {role: number for number, role in enumerate(padding, len(names) + len(tokens))}
+        if counts is not None:
+            counts = [0] * len(names) + counts + [0] * lacking
+        return cls([*names.values(), *tokens, *padding.values()], roles, counts)
 
     def to_header(self) -> dict[str, Any]:
         """The vocabulary as one JSON-able value; `from_header` reads it back."""
@@ -224,28 +236,32 @@ class Vocabulary:
             RecordError: the entry last taken is no vocabulary entry.
             FormatError: the entries together are no vocabulary.
         """
-        tokens: dict[int, str] = {}
+        numbers: list[int] = []
+        tokens: list[str] = []
         specials: dict[str, int] = {}
-        counts: dict[int, int] = {}
+        counts: list[int | None] = []
+        seen: set[int] = set()  # the ids, once one is not where it is expected
         for entry in entries:
-            number = _check_entry(entry)
-            if number in tokens:
-                raise RecordError(f"id {number} stands twice in the vocabulary")
-            tokens[number] = entry["token"]
-            if "special" in entry:
-                if entry["special"] in specials:
-                    raise RecordError(f"special {entry['special']!r} stands twice")
-                specials[entry["special"]] = number
-                counts[number] = 0
-            elif "count" in entry:
-                counts[number] = entry["count"]
-        size = len(tokens)
-        if size and max(tokens) >= size:
-            absent = next(number for number in range(size) if number not in tokens)
-            raise FormatError(f"the vocabulary has {size} entries, but none with id {absent}")
-        every = range(size)
-        known = [counts[number] for number in every] if len(counts) == size else None
-        return cls([tokens[number] for number in every], specials, known)
+            number, token, role, count = _fields_of(entry)
+            if seen or number != len(numbers):
+                seen = seen or set(numbers)
+                if number in seen:
+                    raise RecordError(f"id {number} stands twice in the vocabulary")
+                seen.add(number)
+            if role is not None:
+                if role in specials:
+                    raise RecordError(f"special {role!r} stands twice")
+                specials[role] = number
+                count = 0
+            numbers.append(number)
+            tokens.append(token)
+            counts.append(count)
+        if seen:
+            order = _inverse(numbers)
+            tokens = [tokens[place] for place in order]
+            counts = [counts[place] for place in order]
+        known = None if None in counts else counts
+        return cls(tokens, specials, known)  # type: ignore[arg-type]
 
     @classmethod
     def read(cls, path: str) -> Vocabulary:
@@ -256,39 +272,71 @@ class Vocabulary:
             InputError: a line is no vocabulary entry.
             FormatError: the lines together are no vocabulary.
         """
-        from seqtools.streams.files import WHOLE, Place, chomp, read_blocks
+        from seqtools.streams.files import WHOLE, chomp, read_blocks
         from seqtools.streams.records import loads
 
-        place = Place(path, 0, 0)
+        source, line = path, 0
 
         def entries() -> Iterator[dict[str, Any]]:
-            nonlocal place
+            nonlocal source, line
             for block in read_blocks([path]):
-                for place, raw in block.lines(WHOLE, 1):  # noqa: B007
+                source = block.source
+                for line, _, raw in block.raw_lines(WHOLE, 1):  # noqa: B007
                     yield loads(chomp(raw))
 
         try:
             return cls.from_entries(entries())
         except RecordError as error:
-            raise InputError(place.source, place.line, str(error)) from None
+            raise InputError(source, line, str(error)) from None
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from None
+
+
+def ranked(
+    counts: Mapping[str, int], reserved: Iterable[str] = (), min_count: int = 1
+) -> list[str]:
+    """The tokens in the order of a vocabulary: by count descending, ties by code point.
+
+    Args:
+        counts: token to count.
+        reserved: spellings of specials, which are no tokens.
+        min_count: tokens seen less often are left out.
+    """
+    reserved = set(reserved)
+    tokens = [
+        token for token, count in counts.items() if count >= min_count and token not in reserved
+    ]
+    tokens.sort()
+    tokens.sort(key=counts.__getitem__, reverse=True)  # which leaves ties as they are
+    return tokens
 
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _check_entry(entry: Mapping[str, Any]) -> int:
+def _fields_of(entry: Mapping[str, Any]) -> tuple[int, str, str | None, int | None]:
+    """Id, token, role and count of an entry; RecordError where it is none."""
     number, token = entry.get("id"), entry.get("token")
-    if not _is_count(number) or not isinstance(token, str):
+    if type(number) is not int or number < 0 or type(token) is not str:
         raise RecordError(
             'not a vocabulary entry: {"id": number, "token": string, ...} is expected'
         )
-    role = entry.get("special", "pad")
-    if not isinstance(role, str) or role not in SPECIALS:
+    role = entry.get("special")
+    if "special" in entry and not (isinstance(role, str) and is_role(role)):
         raise RecordError(f"unknown special {role!r}")
-    if "count" in entry and not _is_count(entry["count"]):
+    count = entry.get("count")
+    if "count" in entry and (type(count) is not int or count < 0):
         raise RecordError('"count" must be a whole number')
-    assert isinstance(number, int)
-    return number
+    return number, token, role, count
+
+
+def _inverse(numbers: list[int]) -> list[int]:
+    """Where each number from 0 stands; FormatError where one is not there."""
+    order = sorted(range(len(numbers)), key=numbers.__getitem__)
+    for number, place in enumerate(order):
+        if numbers[place] != number:
+            raise FormatError(
+                f"the vocabulary has {len(numbers)} entries, but none with id {number}"
+            )
+    return order

@@ -139,8 +139,16 @@ COMMANDS = [
     ),
     Command(("seq-convert", "text", "--quiet"), text_fields, None, jobs=True),
     Command(("seq-convert", "text", "--reverse", "--quiet"), text_fields, "text", jobs=True),
+    Command(("seq-convert", "csv", "--columns", "text", "--quiet"), text_fields, None, jobs=True),
+    Command(
+        ("seq-convert", "conll", "--columns", "tokens", "--reverse", "--quiet"),
+        token_fields, "tokens", shows=False, jobs=True,
+    ),
     Command(
         ("seq-vocab", "build", "--quiet"), token_fields, "tokens", filter=False, jobs=True
+    ),
+    Command(
+        ("seq-vocab", "coverage", "--quiet"), token_fields, "tokens", filter=False, shows=False
     ),
     Command(
         ("seq-vocab", "encode", "--vocab", "{vocab}", "--quiet"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -96,6 +95,8 @@ class Exchange:
     """Records on their way through a program."""
 
     def __init__(self, session: Session, plan: Pipe) -> None:
+        from queue import SimpleQueue
+
         from seqtools.text.augment.copies import ORIGIN, as_copy, of_text
 
         self._session, self._plan = session, plan
@@ -103,8 +104,8 @@ class Exchange:
         self._head = ("id", ORIGIN)
         self._as_copy = as_copy
         self._stale = of_text(self._field)
-        self._sent: deque[Sent] = deque()
-        self._count = 0
+        self._under_way: SimpleQueue[Sent | None] = SimpleQueue()  # None: there are no more
+        self._sent = self._back = 0
 
     def run(self, program: Program) -> None:
         """Write all that comes back.
@@ -123,29 +124,34 @@ class Exchange:
         self._check()
 
     def _check(self) -> None:
-        if self._sent:
+        if self._back < self._sent:
             raise SeqtoolsError(
-                f"the command gave back {self._count} records of"
-                f" {self._count + len(self._sent)}: {self._plan.command}"
+                f"the command gave back {self._back} records of {self._sent}: {self._plan.command}"
             )
 
-    def _parts(self) -> Iterator[bytes]:
+    def _parts(self) -> Generator[bytes, None, None]:
         """What is sent, a block at a time; this runs in a thread of its own."""
+        try:
+            for block in self._session.blocks():
+                yield from self._part(block)
+                self._session.progress()
+        finally:
+            self._under_way.put(None)
+
+    def _part(self, block: Block) -> Iterator[bytes]:
         session, streams = self._session, self._session.streams
-        for block in session.blocks():
-            part = []
-            for line in block.lines(streams.shard, streams.first_record):
-                session.records += 1
+        part = []
+        for line in block.lines(streams.shard, streams.first_record):
+            session.records += 1
+            try:
+                part.append(self._send(line))
+            except RecordError as error:
                 try:
-                    part.append(self._send(line))
-                except RecordError as error:
-                    try:
-                        session.reject(Reject(line.place, line.raw, str(error)))
-                    except SeqtoolsError:
-                        yield b"".join(part)
-                        raise
-            session.progress()
-            yield b"".join(part)
+                    session.reject(Reject(line.place, line.raw, str(error)))
+                except SeqtoolsError:
+                    yield b"".join(part)
+                    raise
+        yield b"".join(part)
 
     def _send(self, line: Line) -> bytes:
         raw = chomp(line.raw)
@@ -153,7 +159,8 @@ class Exchange:
         data = self._line(record) if self._plan.lines else raw
         head = {name: record[name] for name in self._head if name in record}
         kept = raw if self._plan.keep or self._plan.lines else b""
-        self._sent.append(Sent(line.place, head, kept))
+        self._sent += 1
+        self._under_way.put(Sent(line.place, head, kept))
         return data + b"\n"
 
     def _line(self, record: records.Record) -> bytes:
@@ -164,13 +171,15 @@ class Exchange:
 
     def _take(self, line: bytes) -> bytes:
         """What is written for a line that came back."""
-        if not self._sent:
+        if self._under_way.empty():  # it writes ahead of what it reads
+            self._session.output.flush()
+        sent = self._under_way.get()
+        if sent is None:
             raise SeqtoolsError(
-                f"the command gave back more than the {self._count} records it was sent:"
+                f"the command gave back more than the {self._sent} records it was sent:"
                 f" {self._plan.command}"
             )
-        sent = self._sent.popleft()
-        self._count += 1
+        self._back += 1
         record = records.loads(sent.raw) if sent.raw else sent.head
         try:
             copy = self._replaced(record, line) if self._plan.lines else self._checked(record, line)

@@ -12,7 +12,7 @@ import select
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from types import TracebackType
 
 from seqtools.errors import SeqtoolsError
@@ -61,12 +61,15 @@ class Program:
         if self._feeder is None:
             self._stdin.close()
 
-    def feed(self, parts: Iterable[bytes]) -> None:
-        """Begin to write the parts, in a thread, and close the program's stdin after the last."""
+    def feed(self, parts: Generator[bytes, None, None]) -> None:
+        """Begin to write the parts, in a thread, and close the program's stdin after the last.
+
+        Where the program takes no more before, the generator is closed.
+        """
         self._feeder = threading.Thread(target=self._feed, args=(parts,), daemon=True)
         self._feeder.start()
 
-    def _feed(self, parts: Iterable[bytes]) -> None:
+    def _feed(self, parts: Generator[bytes, None, None]) -> None:
         try:
             for part in parts:
                 view = memoryview(part)
@@ -78,6 +81,7 @@ class Program:
         except BaseException as error:
             self._error = error
         finally:
+            parts.close()
             self._stdin.close()
 
     def lines(self, idle: Callable[[], None]) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ def nothing():
 
 def through_lazily(command, parts):
     with Program(command) as program:
-        program.feed(parts)
+        program.feed(part for part in parts)
         yield from program.lines(nothing)
         program.join()
 

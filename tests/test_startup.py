@@ -141,7 +141,7 @@ def learn(path):
         ("seq-stats quality --partial", TEXT, ""),
         ("seq-stats quality --near-duplicates 0.8", TEXT, "numpy"),
         ("seq-stats keywords", TEXT, ""),
-        ("seq-stats keywords --method textrank --corpus", TEXT, ""),
+        ("seq-stats keywords --method textrank --corpus --min-length 1", TEXT, ""),
         ("seq-stats idf", TEXT, ""),
         ("seq-ngram extract --order 2", TEXT, ""),
         ("seq-ngram count --order 2 --report r --heldout h", TEXT, "numpy numba"),

@@ -118,13 +118,12 @@ _OPTIONS = (
 
 @click.command(
     epilog=example(
-        "$ echo 故宫的著名景点包括乾清宫和黄琉璃瓦 | seq-tokenize jieba --text > sights.jsonl",
-        "$ seq-stats keywords --top 2 --quiet sights.jsonl",
-        '{"text":"故宫的著名景点包括乾清宫和黄琉璃瓦",',
-        '"tokens":["故宫","的","著名景点","包括","乾清宫","和","黄琉璃瓦"],',
-        '"keywords":[["著名景点",2.39095350058],["黄琉璃瓦",2.39095350058]]}',
-        "$ echo 'A cat saw a big cat' | seq-tokenize word --text --lowercase > cats.jsonl",
-        "$ seq-stats keywords --method textrank --corpus cats.jsonl",
+        "$ echo 我来到北京清华大学 | seq-tokenize jieba --text > school.jsonl",
+        "$ seq-stats keywords --top 2 school.jsonl",
+        '{"text":"我来到北京清华大学","tokens":["我","来到","北京","清华大学"],',
+        '"keywords":[["清华大学",2.6935315738733334],["来到",1.79522896137]]}',
+        "$ seq-stats keywords --method textrank --top 1 --corpus school.jsonl",
+        '{"token":"清华大学","count":1,"weight":1.0}',
     )
 )
 @collect(Choice, "choice", _OPTIONS)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from seqtools.streams.records import Record
+from seqtools.errors import RecordError
+from seqtools.streams.records import Record, get, name_of
 from seqtools.text.fields import get_tokens_or_label
 from seqtools.text.stats.quality_duplicates import Copies, Duplicates
 from seqtools.text.stats.quality_listing import Listing
@@ -239,6 +240,9 @@ class Quality:
 
 
 def _text(record: Record, name: str) -> str:
+    value = get(record, name)
+    if type(value) not in (str, list):
+        raise RecordError(f'"{name}" must be a string or a list of strings, got {name_of(value)}')
     value = get_tokens_or_label(record, name)
     return value if isinstance(value, str) else " ".join(value)
 

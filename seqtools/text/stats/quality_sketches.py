@@ -89,7 +89,7 @@ def resemblance(first: Sketches, second: Sketches) -> NDArray[np.float64]:
 
 
 def find_near(
-    sketches: Sketches, threshold: float
+    sketches: Sketches, threshold: float, rows: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """For each sketch, an earlier one like it.
 
@@ -100,22 +100,25 @@ def find_near(
     Args:
         sketches: shape (n, 128).
         threshold: of the resemblance.
+        rows: which sketches, in what order; None: all.
 
     Returns:
-        Row of the earlier one, or -1; and the estimate, or 0.
+        For each of `rows`, the place of the earlier one in them, or -1; and the estimate, or 0.
     """
-    match = np.full(len(sketches), -1)
-    likeness = np.zeros(len(sketches))
-    _, first, inverse = np.unique(_digest(sketches), return_index=True, return_inverse=True)
+    if rows is None:
+        rows = np.arange(len(sketches))
+    match, likeness = np.full(len(rows), -1), np.zeros(len(rows))
+    _, first, inverse = np.unique(_digest(sketches)[rows], return_index=True, return_inverse=True)
     original = first[inverse]
-    copies = original != np.arange(len(sketches))
+    copies = original != np.arange(len(rows))
     match[copies], likeness[copies] = original[copies], 1.0
     kept = np.flatnonzero(~copies)
-    rows, count = bands(threshold)
+    height, count = bands(threshold)
     for band in range(count):
-        keys = _digest(sketches[kept, band * rows : (band + 1) * rows])
+        columns = slice(band * height, (band + 1) * height)
+        keys = _digest(sketches[rows[kept], columns])
         order = kept[np.argsort(keys, kind="stable")]
-        keys = np.sort(keys)
+        keys.sort()
         # How many of the same band come before, in the order of the corpus.
         begins = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
         before = np.arange(len(keys)) - np.repeat(begins, np.diff(np.r_[begins, len(keys)]))
@@ -124,24 +127,20 @@ def find_near(
             places = places[match[order[places]] < 0]
             if not len(places):
                 break
-            _compare(sketches, order[places], order[places - lag], threshold, match, likeness)
+            mine, theirs = order[places], order[places - lag]
+            found = _compare(sketches, rows[mine], rows[theirs])
+            alike = found >= threshold
+            match[mine[alike]], likeness[mine[alike]] = theirs[alike], found[alike]
     return match, likeness
 
 
 def _compare(
-    sketches: Sketches,
-    rows: NDArray[np.int64],
-    others: NDArray[np.int64],
-    threshold: float,
-    match: NDArray[np.int64],
-    likeness: NDArray[np.float64],
-) -> None:
-    """Enter the pairs that are alike."""
-    for start in range(0, len(rows), _AT_ONCE):
-        mine, theirs = rows[start : start + _AT_ONCE], others[start : start + _AT_ONCE]
-        found = resemblance(sketches[mine], sketches[theirs])
-        alike = found >= threshold
-        match[mine[alike]], likeness[mine[alike]] = theirs[alike], found[alike]
+    sketches: Sketches, first: NDArray[np.int64], second: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The resemblance of pairs of rows, so many at once that little memory is needed."""
+    starts = range(0, len(first), _AT_ONCE)
+    ends = [slice(start, start + _AT_ONCE) for start in starts]
+    return np.concatenate([resemblance(sketches[first[at]], sketches[second[at]]) for at in ends])
 
 
 def _digest(rows: Sketches) -> _Words:

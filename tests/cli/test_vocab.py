@@ -107,6 +107,16 @@ def test_what_is_no_id(bad: bytes, tmp_path) -> None:
         ("build --subword-model m --field a", "--field makes no sense with --subword-model"),
         ("build --subword-model m --max-size 9", "--max-size makes no sense"),
         ("build --subword-model m --jobs 2", "--jobs makes no sense"),
+        ("build --pad-to-multiple 0", "--pad-to-multiple"),
+        ("merge absent", "absent: No such file or directory"),
+        ("merge --specials ukn", "unknown special 'ukn': did you mean unk?"),
+        ("coverage --counts", "--counts needs --vocab FILE"),
+        ("coverage --vocab v --counts f", "reads no records"),
+        ("coverage --vocab v --counts --field a", "--field makes no sense with --counts"),
+        ("coverage --vocab v --specials none", "--specials makes no sense with --vocab"),
+        ("coverage --vocab absent", "absent: No such file or directory"),
+        ("coverage --sizes 5,0", "'5,0' is not a list of sizes"),
+        ("coverage --sizes 5,", "'5,' is not a list of sizes"),
         ("subword --size 20", "Missing option '-o'"),
         ("subword -o /dev/null", "Missing option '--size'"),
         ("subword -o /dev/null --size 3", "--size"),
@@ -216,3 +226,40 @@ def test_learning_is_ended_by_a_signal(number: int, tmp_path) -> None:
         assert process.wait(60) == -number
         assert process.stderr.read() == b""
     assert os.listdir(tmp_path) == []
+
+
+PADDED = b"".join(b'{"tokens":["a","b","c"]}\n' for _ in range(8))
+
+
+def test_a_model_never_writes_what_fills_a_vocabulary_up(tmp_path) -> None:
+    """It has 25 such entries and 3 others, and draws them alike."""
+    padded = run(VOCAB, "build", "--pad-to-multiple", "32", stdin=PADDED).stdout
+    assert [token.startswith("<unused") for token in tokens(padded)] == [False] * 7 + [True] * 25
+    tmp_path.joinpath("v").write_bytes(padded)
+    batches = run(
+        "seq-batch", "lm", "--vocab", "v", "--sampling", "records", stdin=PADDED, cwd=tmp_path
+    )
+    train = run(
+        "seq-train", "lstm", "-o", "m", "--hidden", "4", "--device", "cpu", "--threads", "1",
+        "--quiet", stdin=batches.stdout, cwd=tmp_path,
+    )  # fmt: skip
+    assert (train.status, train.stderr) == (0, "")
+    drawn = run(
+        "seq-decode", "sample", "--model", "m", "--count", "20", "--temperature", "100",
+        "--device", "cpu", "--threads", "1", "--quiet", cwd=tmp_path,
+    )  # fmt: skip
+    found = {token for line in drawn.lines for token in json.loads(line)["output_tokens"]}
+    assert found == {"a", "b", "c", "<unk>"}
+
+
+def test_shards_count_what_a_large_file_does(tmp_path) -> None:
+    """Beyond 64 MiB a file is counted by compiled functions, a shard of it is not."""
+    words = [f"w{number}" for number in range(50_000)]
+    line = json.dumps({"tokens": [*words, "<unk>"], "n": 1}).encode() + b"\n"
+    tmp_path.joinpath("in").write_bytes(line * (1 + (1 << 26) // len(line)))
+    for shard in "12":
+        done = run(VOCAB, "build", "--shard", f"{shard}/2", "-o", shard, "in", cwd=tmp_path)
+        assert done.status == 0
+    whole = run(VOCAB, "build", "--quiet", "in", cwd=tmp_path)
+    assert whole.status == 0
+    assert whole.stdout == run(VOCAB, "merge", "1", "2", cwd=tmp_path).stdout

@@ -142,7 +142,7 @@ COMMANDS = [
     Command(("seq-convert", "csv", "--columns", "text", "--quiet"), text_fields, None, jobs=True),
     Command(
         ("seq-convert", "conll", "--columns", "tokens", "--reverse", "--quiet"),
-        token_fields, "tokens", shows=False, jobs=True,
+        token_fields, "tokens", filter=False, shows=False, jobs=True,  # lines for each record
     ),
     Command(
         ("seq-vocab", "build", "--quiet"), token_fields, "tokens", filter=False, jobs=True

@@ -365,6 +365,55 @@ def test_translation_refuses_files_that_are_not_aligned(tmp_path):
     assert not (tmp_path / "out" / "train.jsonl").exists()
 
 
+pairs = load("backtranslation", "pairs")
+
+
+def test_made_up_pairs_have_one_translation_for_all_words_of_a_kind():
+    written = list(pairs.write_pairs(3000, seed=0))
+    assert written == list(pairs.write_pairs(3000, seed=0)) != list(pairs.write_pairs(3000, seed=1))
+    german = {}
+    for english, translation in written:
+        assert german.setdefault(english, translation) == translation
+    assert "at last" in " ".join(german)
+    assert len(set(german.values())) < len(german)
+
+
+def test_back_translation_of_made_up_sentences(tmp_path):
+    out = tmp_path / "out"
+    typed = (
+        "backtranslation", f"OUT={out}", "PAIRS=40", "SENTENCES=6", "EPOCHS=1", "BEAM=1",
+        "MODEL=--hidden 8 --threads 1", "RUN=", "DRAW=--threads 1",
+    )  # fmt: skip
+    said = make(*typed)
+    text, more = read(out / "text.jsonl"), read(out / "more.jsonl")
+    assert more[::2] == text
+    assert [copy["augmented_from"] for copy in more[1::2]] == [1, 2, 3, 4, 5, 6]
+    assert all(set(copy) == {"text", "augmented_from"} for copy in more[1::2])
+    assert json.dumps(more[1]["text"], ensure_ascii=False) in said
+    before = stamps(out)
+    make(*typed)
+    assert made_anew(out, before) == set()
+
+
+def test_back_translation_of_aligned_files(tmp_path):
+    write_pairs(tmp_path)
+    out = tmp_path / "out"
+    files = {"SRC": "text.de.gz", "TGT": "text.en", "TEXT": "text.de.gz"}
+    variables = [f"{name}={tmp_path / file}" for name, file in files.items()]
+    made = [out / name for name in ("text.jsonl", "there.jsonl", "back.jsonl")]
+    make("backtranslation", *variables, f"OUT={out}", *made)
+    text, there, back = map(read, made)
+    assert [record["text"] for record in text] == [source for source, _ in PAIRS]
+    assert [record["src"] for record in there] == [source for source, _ in PAIRS]
+    assert [record["tgt"] for record in back] == [source for source, _ in PAIRS]
+    assert back[0]["src_tokens"] == ["a", "dog", "runs", "."]
+    with pytest.raises(AssertionError, match="belong together"):
+        make("backtranslation", variables[0], f"OUT={out}")
+    (tmp_path / "text.en").write_text("A dog runs.\n", "utf-8")
+    with pytest.raises(AssertionError, match="not aligned"):
+        make("backtranslation", *variables, f"OUT={out}", out / "pairs.tsv")
+
+
 def test_language_model_of_a_text(tmp_path):
     text = "the cat sat\non the mat\n\n" * 40
     (tmp_path / "text.txt").write_text(text, "utf-8")

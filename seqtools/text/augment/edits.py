@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol, TypeVar
@@ -27,6 +27,7 @@ from seqtools.text.vocab import Vocabulary
 T = TypeVar("T")
 Row = tuple[Any, ...]  # a token, and its value in each field that goes with the tokens
 Unit = list[Row]  # rows that stay together
+MakeUnit = Callable[[Random], Unit]
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,8 @@ class Delete:
 class Source(Protocol):
     """Where the tokens that are put in come from."""
 
-    def __call__(self, sentence: Sentence, tokens: Sequence[Row], draw: Random, /) -> Unit | None:
-        """What is put in, given the tokens of the sentence that may be copied."""
+    def __call__(self, sentence: Sentence, tokens: Sequence[Row], /) -> MakeUnit | None:
+        """What draws one, given the tokens of the sentence that may be copied."""
 
 
 @dataclass(frozen=True)
@@ -185,17 +186,17 @@ class Insert:
             return units
         places = self.amount.free(units)
         tokens = [units[place][0] for place in places if len(units[place]) == 1]
-        for _ in range(self.amount.of(len(units))):
-            unit = self.source(sentence, tokens, draw)
-            if unit is None:
-                break
-            units.insert(below(draw, len(units) + 1), unit)
+        make = self.source(sentence, tokens)
+        if make is not None:
+            for _ in range(self.amount.of(len(units))):
+                unit = make(draw)
+                units.insert(below(draw, len(units) + 1), unit)
         return units
 
 
-def from_sentence(sentence: Sentence, tokens: Sequence[Row], draw: Random) -> Unit | None:
+def from_sentence(sentence: Sentence, tokens: Sequence[Row]) -> MakeUnit | None:
     """Draw a token of the sentence; it brings its tags."""
-    return [choose(tokens, draw)] if tokens else None
+    return (lambda draw: [choose(tokens, draw)]) if tokens else None
 
 
 @dataclass(frozen=True)
@@ -204,13 +205,15 @@ class FromSynonyms:
 
     synonyms: Synonyms
 
-    def __call__(self, sentence: Sentence, tokens: Sequence[Row], draw: Random) -> Unit | None:
+    def __call__(self, sentence: Sentence, tokens: Sequence[Row]) -> MakeUnit | None:
         """See the class."""
         known = [row for row in tokens if self.synonyms.of(row[0])]
-        if not known:
-            return None
-        row = choose(known, draw)
-        return sentence.replace(row, choose(self.synonyms.of(row[0]), draw))
+
+        def make(draw: Random) -> Unit:
+            row = choose(known, draw)
+            return sentence.replace(row, choose(self.synonyms.of(row[0]), draw))
+
+        return make if known else None
 
 
 class FromVocabulary:
@@ -233,10 +236,13 @@ class FromVocabulary:
         self._tokens = [token for token, _ in pairs]
         self._sums = list(itertools.accumulate(count for _, count in pairs))
 
-    def __call__(self, sentence: Sentence, tokens: Sequence[Row], draw: Random) -> Unit | None:
+    def __call__(self, sentence: Sentence, tokens: Sequence[Row]) -> MakeUnit | None:
         """See the class."""
-        token = self._tokens[bisect(self._sums, below(draw, self._sums[-1]))]
-        return [sentence.added(token)]
+
+        def make(draw: Random) -> Unit:
+            return [sentence.added(self._tokens[bisect(self._sums, below(draw, self._sums[-1]))])]
+
+        return make
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 import gzip
+import pathlib
+import subprocess
 
 import pytest
 
-from tests.cli.helpers import run, shell
+from tests.cli.helpers import command, run, shell
 
 CONVERT = "seq-convert"
 
@@ -17,14 +19,103 @@ def test_text_of_a_windows_file_and_back() -> None:
     )
 
 
-@pytest.mark.parametrize("arguments", ["text", "tsv --columns a,b", "tsv --header"])
-def test_workers_change_nothing(arguments: str) -> None:
-    rows = b"".join(b"%d\t%s\n" % (number, b"x" * (number % 1000)) for number in range(5000))
-    one, two = (
-        run(CONVERT, *arguments.split(), "--jobs", jobs, stdin=b"a\tb\n" + rows) for jobs in "13"
-    )
+ROWS = b"".join(b"%d\t%s\n" % (number, b"x" * (number % 1000)) for number in range(1, 5001))
+QUOTED = b"".join(b'%d,"%s\n""y"\n' % (number, b"x" * (number % 1000)) for number in range(1, 5001))
+SENTENCES = b"".join(
+    b"-DOCSTART- O\n\n" * (not number % 7) + b"%d O\n" % number * (1 + number % 200) + b"\n"
+    for number in range(5000)
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "data", "records"),
+    [
+        ("text", ROWS, 5000),
+        ("tsv --columns a,b", ROWS, 5000),
+        ("tsv --header", b"a\tb\n" + ROWS, 5000),
+        ("csv --columns a,b", QUOTED, 5000),
+        ("csv --header --shard 2/5", b'a,"b\nc"\n' + QUOTED, 1000),
+        ("conll --columns tokens,tags", SENTENCES, 5000),
+        ("conll --columns tokens,tags --shard 3/5", SENTENCES, 1000),
+        ("text --encoding utf-16-le", ROWS.decode().encode("utf-16-le"), 5000),
+    ],
+)
+def test_workers_change_nothing(arguments: str, data: bytes, records: int) -> None:
+    one, two = (run(CONVERT, *arguments.split(), "--jobs", jobs, stdin=data) for jobs in "13")
     assert one == two
-    assert (one.status, len(one.lines)) == (0, 5000 if "header" in arguments else 5001)
+    assert (one.status, len(one.lines)) == (0, records)
+
+
+def test_a_table_with_a_header_goes_through_workers() -> None:
+    alone, two = (children("tsv", "--header", "--jobs", jobs) for jobs in "12")
+    assert (alone, two) == (0, 2)
+
+
+def children(*arguments: str) -> int:
+    """How many processes a run has besides its own, once it has written a record."""
+    with subprocess.Popen(
+        [*command(CONVERT), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        process.stdin.write(b"a\tb\n1\t2\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b'{"a":"1","b":"2"}\n'
+        tasks = pathlib.Path(f"/proc/{process.pid}/task").glob("*/children")
+        found = sum(len(task.read_text().split()) for task in tasks)
+        process.stdin.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first", "rest"),
+    [
+        ("conll --columns tokens", b"a\nb\n\nc\n", b"d\n\n"),
+        ("csv --columns a", b'"a\nb"\n"c\n', b'd"\n'),
+    ],
+)
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_what_is_whole_is_out_before_the_rest_comes_in(arguments, first, rest, jobs) -> None:
+    with subprocess.Popen(
+        [*command(CONVERT), *arguments.split(), "--jobs", jobs],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        process.stdin.write(first)
+        process.stdin.flush()
+        assert b"a" in process.stdout.readline()
+        process.stdin.write(rest)
+        process.stdin.close()
+        assert b"d" in process.stdout.readline()
+        assert process.stdout.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "data"),
+    [
+        ("conll --columns tokens", b"wonderful\n" * 1_000_000),
+        ("csv --columns a", b'"' + b'field ""\n' * 1_000_000 + b'"\n'),
+    ],
+)
+def test_a_record_of_ten_megabytes(arguments: str, data: bytes) -> None:
+    done = run(CONVERT, *arguments.split(), stdin=data)
+    assert (done.status, len(done.lines)) == (0, 1)
+    assert done.stdout.count(b"wonderful") + done.stdout.count(b"field") == 1_000_000
+
+
+@pytest.mark.parametrize("name", ["gb18030", "big5", "utf-16", "utf-8-sig", "iso2022_jp"])
+def test_sentences_and_tables_in_other_encodings(name: str) -> None:
+    for kind, text in (
+        ("conll --columns tokens,tags", "# id = 天\n北\tB-LOC\n京\tI-LOC\n\na\tO\n\n"),
+        ("csv --columns a,b", '北京,"天\n""人"""\n ,x\n'),
+        ("tsv --columns a,b", "北京\t天\n\tx\n"),
+        ("fasttext", "__label__天 北京\n"),
+    ):
+        options = [*kind.split(), "--encoding", name]
+        records = run(CONVERT, *options, stdin=text.encode(name))
+        assert records.status == 0
+        assert "北".encode() in records.stdout
+        if kind.startswith("conll"):
+            options += ["--comments", "id"]
+        back = run(CONVERT, *options, "--reverse", stdin=records.stdout)
+        assert (back.status, back.stdout.decode(name)) == (0, text)
 
 
 def test_tsv_there_and_back() -> None:

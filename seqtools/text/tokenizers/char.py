@@ -6,10 +6,10 @@ an emoji joined by U+200D, the two halves of a flag.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from seqtools.text.normalize import Offsets
-from seqtools.text.tokenizers import locate
 
 
 class CharTokenizer:
@@ -28,8 +28,11 @@ class CharTokenizer:
 
     def spans(self, text: str) -> tuple[list[str], Offsets]:
         """The tokens and where they stand."""
-        tokens = self.tokenize(text)
-        return tokens, locate(text, tokens)
+        places = itertools.pairwise(range(len(text) + 1))
+        if self._keep_space:
+            return list(text), list(places)
+        spans = [place for place, char in zip(places, text, strict=True) if not char.isspace()]
+        return self.tokenize(text), spans
 
     def join(self, tokens: Sequence[str]) -> str:
         """The tokens with nothing between them."""

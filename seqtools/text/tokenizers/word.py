@@ -76,9 +76,18 @@ class WordTokenizer:
 
     def tokenize(self, text: str) -> list[str]:
         """Words, numbers and symbols; joined they are the text without its white space."""
-        if text.isascii():
-            return [found[0] for found in self._ascii.findall(text)]
-        return [found[0] for found in self._pattern_for(text).findall(text)]
+        find = (self._ascii if text.isascii() else self._pattern_for(text)).findall
+        if self._keep_space:
+            return [found[0] for found in find(text)]
+        tokens: list[str] = []
+        for part in text.split():  # no token has white space, and no rule looks across it
+            if part.isalnum() and part.isascii():  # most are
+                tokens.append(part)
+            elif part[:-1].isalnum() and part[-1] != "_" and part.isascii():  # nearly all others
+                tokens += part[:-1], part[-1]
+            else:
+                tokens += [found[0] for found in find(part)]
+        return tokens
 
     def _pattern_for(self, text: str) -> re.Pattern[str]:
         new = set(_SYMBOL.findall(text)) - self._met

@@ -52,6 +52,13 @@ def test_ascii_has_a_pattern_of_its_own_that_finds_the_same(text: str) -> None:
     assert WordTokenizer().tokenize(text) == [found[0] for found in pattern.findall(text)]
 
 
+@given(st.text(st.sampled_from("ab1_.,'’@-−!😀🏽\u200d\ufe0f\u0301é中🇨 \n\u3000\x1c")))
+def test_no_rule_looks_across_white_space(text: str) -> None:
+    tokenizer = WordTokenizer()
+    pattern = tokenizer._pattern_for(text)
+    assert tokenizer.tokenize(text) == [found[0] for found in pattern.findall(text)]
+
+
 @pytest.mark.parametrize("text", ["a" * 200_000, "." * 200_000, ".,-" * 70_000, "é\u0301" * 70_000])
 def test_long_runs_take_no_longer_than_they_are_long(text: str) -> None:
     assert "".join(WordTokenizer().tokenize(text)) == text

@@ -100,12 +100,16 @@ def tsv(
     "--delimiter", default=",", show_default=True,
     help="What stands between columns: one character of ASCII, or the word tab.",
 )  # fmt: skip
+@click.option(
+    "--quote-all", is_flag=True,
+    help="With --reverse: quotation marks around every field, not only where they are needed.",
+)  # fmt: skip
 @encoding_option
 @reverse_option
 @filter_options
 def csv(
     streams: Streams, columns: tuple[str, ...] | None, delimiter: str, encoding: Encoding, *,
-    header: bool, reverse: bool,
+    header: bool, quote_all: bool, reverse: bool,
 ) -> None:  # fmt: skip
     """Comma-separated values as in RFC 4180; each row a record of strings.
 
@@ -118,7 +122,9 @@ def csv(
     from seqtools.streams.grouping import group_lines
     from seqtools.text.convert.tables import Csv
 
-    table = Csv("\t" if delimiter == "tab" else delimiter)
+    if quote_all and not reverse:
+        raise click.UsageError("--quote-all is for --reverse.")
+    table = Csv("\t" if delimiter == "tab" else delimiter, quote_all=quote_all)
     if reverse:
         write_table(streams, encoding, table, columns, header=header)
     else:

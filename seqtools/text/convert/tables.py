@@ -116,6 +116,7 @@ class Csv:
 
     Args:
         delimiter: one character of ASCII.
+        quote_all: write quotation marks around every field, not only where they are needed.
 
     Raises:
         ConfigError: no delimiter can be this.
@@ -123,7 +124,7 @@ class Csv:
 
     closing = re.compile(b'"')  # a field that a block leaves open goes on to a mark
 
-    def __init__(self, delimiter: str = ",") -> None:
+    def __init__(self, delimiter: str = ",", *, quote_all: bool = False) -> None:
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
             raise ConfigError(f"a delimiter is one character of ASCII, got {delimiter!r}")
         self._delimiter = delimiter
@@ -137,7 +138,7 @@ class Csv:
         self._quoted, self._bytes_quoted = re.compile(quoted), re.compile(quoted.encode())
         self._row, self._bytes_row = re.compile(row), re.compile(row.encode())
         self._sound, self._bytes_sound = re.compile(sound), re.compile(sound.encode())
-        self._odd = re.compile(rf'["\r\n\ufeff{other}]')
+        self._odd = re.compile("" if quote_all else rf'["\r\n\ufeff{other}]')
 
     def split(self, row: str) -> list[str]:
         """`x,"a, b"` to `x` and `a, b`.

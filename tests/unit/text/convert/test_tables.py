@@ -127,6 +127,10 @@ def test_a_bad_mark_spoils_its_line_alone() -> None:
     assert rows == [b'a"b,c', b'"d"e', b'"f\ng",h', b'i,"j\nk']
 
 
+def test_marks_around_every_field() -> None:
+    assert Csv(quote_all=True).write({"a": "", "b": 'x"'}, ["b", "a"]) == '"x""",""'
+
+
 @pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n", "，"])
 def test_what_is_no_delimiter(delimiter: str) -> None:
     with pytest.raises(ConfigError, match="a delimiter is one character"):

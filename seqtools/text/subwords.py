@@ -21,6 +21,7 @@ SMALLEST = 4  # the model's own three symbols, and one piece
 _LONGEST = 1 << 30  # the longest text the library can be told to take, in bytes
 _RESERVED = "\u2585"  # stands for rare characters inside the library, which skips texts with it
 _OWN = ("<unk>", "<s>", "</s>")
+_BYTES = 256  # pieces
 
 _TOO_LARGE = re.compile(r"Vocabulary size too high \(\d+\)\D+(\d+)")
 _TOO_SMALL = re.compile(r"Vocabulary size is smaller than required_chars\. \d+ vs (\d+)")
@@ -45,7 +46,8 @@ class Recipe:
         threads: more are faster; the result is the same for the same number.
 
     Raises:
-        ConfigError: a symbol is empty, stands twice, or is one of the model's own.
+        ConfigError: a symbol is empty, stands twice, or is one of the model's own; the size leaves
+            no room for what every text needs.
     """
 
     kind: Kind
@@ -67,6 +69,11 @@ class Recipe:
                 raise ConfigError(f"{symbol!r} is a symbol that every model has for itself")
             if symbol in self.symbols[:number]:
                 raise ConfigError(f"symbol {symbol!r} stands twice")
+        least = len(_OWN) + len(self.symbols) + (_BYTES if self.byte_fallback else 0)
+        if self.size < least:
+            raise ConfigError(
+                f"size {self.size} is too small: symbols and bytes alone are {least} pieces"
+            )
 
 
 @dataclass(frozen=True)

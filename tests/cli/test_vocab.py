@@ -123,6 +123,10 @@ def test_what_is_no_id(bad: bytes, tmp_path) -> None:
         ("subword -o /dev/null --size 20 --kind word", "--kind"),
         ("subword -o /dev/null --size 20 --character-coverage 0.5", "at least 0.98"),
         ("subword -o /dev/null --size 20 --user-symbol a --user-symbol a", "'a' stands twice"),
+        (
+            "subword -o /dev/null --size 259 --byte-fallback --user-symbol a",
+            "size 259 is too small: symbols and bytes alone are 260 pieces",
+        ),
         ("subword -o absent/m --size 20", "absent/m: cannot be written"),
         ("encode", "Missing option '--vocab'"),
         ("encode --vocab absent", "absent: No such file or directory"),

@@ -85,6 +85,10 @@ class Block:
             return zip(itertools.count(self.line), itertools.count(self.record), self._split())
         return self._choose(shard, first_record)
 
+    def has_returns(self) -> bool:
+        """Whether a line may end with the `\\r` of a file from Windows."""
+        return b"\r" in self.data
+
     def behead(self) -> tuple[bytes, Block] | None:
         """The first line and the block without it, or None where there is none."""
         if not self.data:

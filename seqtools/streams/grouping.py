@@ -53,6 +53,10 @@ class GroupBlock(Block):
             if (number - first_record) % shard.count == shard.index - 1:
                 yield self.line + above, number, raw
 
+    def has_returns(self) -> bool:
+        """Whether a record may end with a return."""
+        return True
+
     def behead(self) -> tuple[bytes, Block] | None:
         """The first record and the block without it, or None where there is none."""
         if not self.groups:

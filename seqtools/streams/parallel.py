@@ -169,7 +169,7 @@ class Filter:
         parse = block.parse or self.parse
         if parse is loads and not has_long_number(block.data):
             return loads_short  # to which a return at the end is white space
-        if b"\r" in block.data:
+        if block.has_returns():
             return lambda raw: parse(chomp(raw))
         return parse
 

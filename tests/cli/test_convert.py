@@ -130,6 +130,18 @@ def test_tsv_there_and_back() -> None:
     )
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_one_return_belongs_to_the_line_end(jobs: str) -> None:
+    for kind, data, found in (
+        ("tsv", b"a\r\r\n", b'{"x":"a\\r"}\n'),
+        ("csv", b'"a\r"\r\nb\r\n', b'{"x":"a\\r"}\n{"x":"b"}\n'),
+    ):
+        for header in (b"", b"x\r\n"):
+            options = ["--header"] if header else ["--columns", "x"]
+            done = run(CONVERT, kind, *options, "--jobs", jobs, stdin=header + data)
+            assert done == (0, found, "")
+
+
 def test_a_header_is_read_in_small_pieces_and_compressed(tmp_path) -> None:
     tmp_path.joinpath("a.tsv.gz").write_bytes(gzip.compress(b"x\ty\n1\t2\n"))
     done = shell("(printf x; sleep 0.2; printf '\\tz\\n'; sleep 0.2; printf '3\\t4\\n')"

@@ -90,7 +90,7 @@ class Columns:
             RecordError: not in the encoding, not as many columns as there should be, or bad
                 quotation marks.
         """
-        text = self._encoding.decode(chomp(line))
+        text = self._encoding.decode(line)
         if not text and self._size > 1:
             return {}
         fields = self._split(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,16 +10,14 @@ import click
 from seqtools.cli import _run
 from seqtools.cli._io import Session
 from seqtools.cli._options import Streams, collect, example, filter_options, group
+from seqtools.cli._tokenize_jieba import Words, tokenize_words, words_options
 from seqtools.cli._tokenize_subword import Subwords, subword_options, tokenize_subwords
 
 if TYPE_CHECKING:
     from seqtools.streams.parallel import Counts, MakeTransform
     from seqtools.text.normalize import Form
     from seqtools.text.tokenizers import Tokenizer
-    from seqtools.text.tokenizers.jieba import Engine, Mode
     from seqtools.text.tokenizers.records import Tag
-
-_SHOWN = 10  # entries of a user dictionary named in a warning
 
 
 @dataclass(frozen=True)
@@ -179,64 +176,16 @@ def byte(streams: Streams, plan: Plan) -> None:
         "$ echo 她在北京工作 | seq-tokenize jieba --text --pos",
     )
 )
-@click.option(
-    "--mode", type=click.Choice(["precise", "full", "search"]), default="precise",
-    show_default=True, help="One segmentation, all words of the dictionary, or one with the"
-    " shorter words before each long one.",
-)  # fmt: skip
-@click.option(
-    "--hmm/--no-hmm", default=True, show_default=True,
-    help="Find words that are in no dictionary (full never does).",
-)  # fmt: skip
-@click.option(
-    "--user-dict", metavar="FILE", multiple=True,
-    help="More words, lines of WORD [COUNT] [TAG]; repeatable.",
-)  # fmt: skip
-@click.option(
-    "--pos",
-    is_flag=True,
-    help="Add F_pos: parts of speech, by jieba's posseg, which segments in its own way.",
-)
-@click.option(
-    "--engine", type=click.Choice(["auto", "jieba"]), default="auto", show_default=True,
-    help="What finds the words, which are jieba's either way: rjieba wherever it can, or jieba.",
-)  # fmt: skip
+@words_options
 @plan_options
 @filter_options
-def jieba(
-    streams: Streams,
-    plan: Plan,
-    mode: Mode,
-    user_dict: tuple[str, ...],
-    engine: Engine,
-    *,
-    hmm: bool,
-    pos: bool,
-) -> None:
+def jieba(streams: Streams, plan: Plan, words: Words) -> None:
     """Chinese words by jieba.
 
     --reverse puts nothing between the tokens; those of full and search overlap, so it and
-    --lossless refuse them. --mode full and --pos take jieba's own, slower engine.
+    --lossless refuse them. --mode full, --pos and --user-dict take the slower engine.
     """
-    from seqtools.text.tokenizers.char import CharTokenizer
-    from seqtools.text.tokenizers.jieba import JiebaTokenizer
-
-    if mode != "precise":
-        for name, given in (("pos", pos), ("reverse", plan.reverse), ("lossless", plan.lossless)):
-            if given:
-                raise click.UsageError(f"--{name} needs --mode precise.")
-    if plan.reverse:
-        if pos or user_dict:
-            raise click.UsageError("--reverse needs no dictionary.")
-        _tokenize(streams, plan, CharTokenizer())
-        return
-    tokenizer = JiebaTokenizer(
-        mode=mode, hmm=hmm, user_dict=user_dict, pos=pos, keep_space=plan.spaced, engine=engine
-    )
-    for path, entries in tokenizer.unmatchable.items():
-        if entries:
-            _run.warn(_unmatchable(path, entries))
-    _tokenize(streams, plan, tokenizer, tag=tokenizer.tag if pos else None)
+    tokenize_words(streams, plan, words)
 
 
 @cli.command(
@@ -278,15 +227,6 @@ def _tokenize(streams: Streams, plan: Plan, tokenizer: Tokenizer, tag: Tag | Non
         )
     with Session(streams) as session:
         plan.filter(session, lambda counts: transform)
-
-
-def _unmatchable(path: str, entries: Sequence[tuple[int, str]]) -> str:
-    shown = ", ".join(f'"{word}" (line {line})' for line, word in entries[:_SHOWN])
-    more = f" and {len(entries) - _SHOWN} more" if len(entries) > _SHOWN else ""
-    return (
-        f"{path}: {len(entries)} entries can never be found, since jieba joins only Han characters,"
-        f" ASCII letters and digits, and some of +#&._%- into words: {shown}{more}"
-    )
 
 
 def main() -> None:

@@ -56,6 +56,8 @@ def subwords(corpus: list[str], tmp_path_factory):
         "byte --lowercase --normalize nfkc --offsets --field src",
         "jieba --mode search --no-hmm --user-dict words --offsets",
         "jieba --pos --user-dict words",
+        "jieba --lossless --engine jieba --offsets --field src",
+        "jieba --mode search --no-hmm --keep-space --field src --field text",
         "sentencepiece --subword-model m --lowercase --normalize nfkc --offsets --field src",
         "sentencepiece --subword-model m --restrict-vocab v --field src --field text",
         "sentencepiece --subword-model m --sample 0.2 --sample-from 9 --seed 3",
@@ -114,6 +116,7 @@ def test_the_locale_changes_nothing(kind: str) -> None:
         ("word --text --field a --field b", "--text fills one --field"),
         ("jieba --mode search --reverse", "--reverse needs --mode precise"),
         ("jieba --mode full --pos", "--pos needs --mode precise"),
+        ("jieba --mode search --lossless", "--lossless needs --mode precise"),
         ("jieba --reverse --user-dict /dev/null", "--reverse needs no dictionary"),
         ("jieba --user-dict absent", "absent: No such file"),
         ("word --mode full", "No such option"),
@@ -139,11 +142,12 @@ def test_options_that_make_no_sense(arguments: str, reason: str) -> None:
     assert reason in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["whitespace", "word", "char", "byte"])
+@pytest.mark.parametrize("kind", ["whitespace", "word", "char", "byte", "jieba", "jieba --pos"])
 def test_lossless_tokens_give_every_text_back(kind: str) -> None:
     texts = ["", " ", "\u3000a  b\r\n", "\x00\ufeff中文。 Don't", "cafe\u0301\t\x1c👍🏽"]
     records = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in texts)
-    tokens = run(TOKENIZE, kind, "--lossless", stdin=records)
+    tokens = run(TOKENIZE, *kind.split(), "--lossless", stdin=records)
+    kind = kind.split()[0]
     assert (tokens.status, tokens.stderr) == (0, "")
     bare = [json.dumps({"tokens": json.loads(line)["tokens"]}) for line in tokens.lines]
     keep = ["--keep-space"] if kind != "byte" else []
@@ -182,7 +186,7 @@ SHORT = '{"text":"南京航空航天大学的研究生"}\n'.encode()
 
 def jieba_in(folder, **env: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [*command(TOKENIZE), "jieba"],
+        [*command(TOKENIZE), "jieba", "--engine", "jieba"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

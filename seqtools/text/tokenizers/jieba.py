@@ -11,16 +11,15 @@ faster, rjieba with what `jieba_native` adds to it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
 from typing import Any, Literal
 
 from seqtools.errors import ConfigError, FormatError
 from seqtools.streams.files import read_blocks
 from seqtools.text.normalize import Offsets
 from seqtools.text.tokenizers import jieba_dictionary
-from seqtools.text.tokenizers.jieba_native import NativeCutter, is_proved
+from seqtools.text.tokenizers.jieba_native import NativeCutter, is_proved, remember
 
 Mode = Literal["precise", "full", "search"]
 Engine = Literal["auto", "jieba"]
@@ -47,11 +46,14 @@ class JiebaTokenizer:
         unmatchable: for each user dictionary, line number and word of the entries that can never be
             found, because jieba joins only Han characters (U+4E00 to U+9FD5), ASCII letters and
             digits, and `+#&._%-` (with `pos` only `+#&._`) into words.
+        known: empty, since no token is unknown here.
 
     Raises:
         ConfigError: a user dictionary cannot be opened.
         FormatError: a user dictionary is not UTF-8.
     """
+
+    known: frozenset[str] = frozenset()
 
     def __init__(
         self,
@@ -67,10 +69,11 @@ class JiebaTokenizer:
         self._hmm = hmm
         self._keep_space = keep_space
         self._jieba = jieba_dictionary.load()
-        alone = engine == "jieba" or mode == "full" or pos or user_dict
-        self._native = (
-            None if alone or not is_proved(self._jieba) else NativeCutter(self._jieba, hmm=hmm)
-        )
+        able = engine == "auto" and mode != "full" and not pos and not user_dict
+        proved = able and is_proved(self._jieba)
+        self._native = NativeCutter(self._jieba, hmm=hmm) if proved else None
+        has_word = self._cutter.FREQ.get if self._native is None else self._native.has_word
+        self._inner = _InnerWords(has_word)
         self._tagger = _tagger(self._cutter) if pos else None
         joined = self._jieba.posseg.re_han_internal if pos else self._jieba.re_han_default
         self.unmatchable = {path: list(self._learn(path, joined)) for path in user_dict}
@@ -85,15 +88,19 @@ class JiebaTokenizer:
 
     def tokenize(self, text: str) -> list[str]:
         """The words of `text`."""
-        tokens = self._cut(text)
-        if self._mode != "full" and (self._keep_space or not _has_space(text)):
-            return tokens
-        return [token for token in tokens if self._wanted(token)]
+        return self._tokens(text, self._words(text))
+
+    def tokenize_all(self, texts: Sequence[str]) -> list[list[str]]:
+        """The words of each text; quicker than one by one."""
+        return list(map(self._tokens, texts, self._words_all(texts)))
 
     def spans(self, text: str) -> tuple[list[str], Offsets]:
         """The words and where they stand; with `full` and `search` they overlap."""
-        found = [span for span in self._spans(text) if self._wanted(span[0])]
-        return [token for token, _, _ in found], [(start, end) for _, start, end in found]
+        return self._placed(text, self._words(text))
+
+    def spans_all(self, texts: Sequence[str]) -> list[tuple[list[str], Offsets]]:
+        """The words of each text and where they stand; quicker than one by one."""
+        return list(map(self._placed, texts, self._words_all(texts)))
 
     def tag(self, text: str) -> tuple[list[str], list[str]]:
         """The words of `text` and the part of speech of each, by posseg."""
@@ -111,28 +118,50 @@ class JiebaTokenizer:
             raise ConfigError(f"the tokens of mode {self._mode} overlap and do not make a text")
         return "".join(tokens)
 
+    def join_all(self, texts: Sequence[Sequence[str]]) -> list[str]:
+        """Each list of tokens joined; see `join`."""
+        return list(map(self.join, texts))
+
+    def _words(self, text: str) -> Iterable[str]:
+        if self._native is not None:
+            return self._native.cut(text)
+        return self._cutter.cut(text, cut_all=self._mode == "full", HMM=self._hmm)  # type: ignore[no-any-return]
+
+    def _words_all(self, texts: Sequence[str]) -> Iterable[Iterable[str]]:
+        return map(self._words, texts) if self._native is None else self._native.cut_all(texts)
+
+    def _tokens(self, text: str, words: Iterable[str]) -> list[str]:
+        tokens = self._searched(words) if self._mode == "search" else list(words)
+        if self._mode != "full" and (self._keep_space or not _has_space(text)):
+            return tokens
+        return list(filter(self._wanted, tokens))
+
+    def _placed(self, text: str, words: Iterable[str]) -> tuple[list[str], Offsets]:
+        spans = self._full_spans(text) if self._mode == "full" else self._spans(words)
+        found = [span for span in spans if self._wanted(span[0])]
+        return [token for token, _, _ in found], [(start, end) for _, start, end in found]
+
     def _wanted(self, token: str) -> bool:
         # In mode full jieba gives empty tokens round white space.
         return bool(token) and (self._keep_space or not token.isspace())
 
-    def _cut(self, text: str) -> list[str]:
-        search = self._mode == "search"
-        if self._native is not None:
-            return self._native.search(text) if search else self._native.cut(text)
-        if search:
-            return list(self._cutter.cut_for_search(text, HMM=self._hmm))
-        return list(self._cutter.cut(text, cut_all=self._mode == "full", HMM=self._hmm))
+    def _searched(self, words: Iterable[str]) -> list[str]:
+        tokens: list[str] = []
+        for word in words:
+            if len(word) > 2:
+                tokens += [token for token, _ in self._inner[word]]
+            tokens.append(word)
+        return tokens
 
-    def _spans(self, text: str) -> Iterable[_Span]:
-        if self._mode == "full":
-            return self._full_spans(text)
-        if self._mode == "precise":
-            tokens = self._cut(text)
-            ends = list(accumulate(map(len, tokens), initial=0))
-            return zip(tokens, ends, ends[1:], strict=False)
-        if self._native is not None:
-            return self._native.search_spans(text)
-        return self._cutter.tokenize(text, mode="search", HMM=self._hmm)  # type: ignore[no-any-return]
+    def _spans(self, words: Iterable[str]) -> Iterator[_Span]:
+        start = 0
+        for word in words:
+            if self._mode == "search" and len(word) > 2:
+                for token, place in self._inner[word]:
+                    yield token, start + place, start + place + len(token)
+            end = start + len(word)
+            yield word, start, end
+            start = end
 
     def _full_spans(self, text: str) -> Iterator[_Span]:
         """What jieba's `cut_all` gives, with the places that it does not tell."""
@@ -182,6 +211,23 @@ class JiebaTokenizer:
             self._cutter.add_word(word, count and count.strip(), tag and tag.strip())
             if not joined.fullmatch(word):
                 yield number, word
+
+
+class _InnerWords(dict[str, list[tuple[str, int]]]):
+    """The dictionary's words of two and three characters in a longer one, and where they begin."""
+
+    def __init__(self, has_word: Callable[[str], object]) -> None:
+        self._has_word = has_word
+
+    def __missing__(self, word: str) -> list[tuple[str, int]]:
+        inner = [
+            (word[place : place + size], place)
+            for size in (2, 3)
+            if len(word) > size
+            for place in range(len(word) - size + 1)
+            if self._has_word(word[place : place + size])
+        ]
+        return remember(self, word, inner)
 
 
 def _has_space(text: str) -> bool:

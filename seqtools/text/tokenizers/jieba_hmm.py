@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-_NEVER = -3.14e100  # jieba's logarithm of zero
+NEVER = -3.14e100  # jieba's logarithm of zero
+STEPS = ("EB", "SB", "ES", "SS", "BE", "ME", "BM", "MM")  # from one state to another
 
 
 class UnknownWords:
@@ -21,9 +22,9 @@ class UnknownWords:
     """
 
     def __init__(self, finalseg: Any) -> None:
+        self.finalseg = finalseg
         self._begin = tuple(finalseg.start_P[state] for state in "BMES")
-        steps = ("EB", "SB", "ES", "SS", "BE", "ME", "BM", "MM")
-        self._steps = tuple(finalseg.trans_P[first][second] for first, second in steps)
+        self._steps = tuple(finalseg.trans_P[step[0]][step[1]] for step in STEPS)
         self._emit = _Emissions(finalseg.emit_P)
 
     def cut(self, run: str) -> list[str]:
@@ -98,6 +99,6 @@ class _Emissions(dict[str, tuple[float, ...]]):
         self._tables = [table[state] for state in "BMES"]
 
     def __missing__(self, character: str) -> tuple[float, ...]:
-        found = tuple(table.get(character, _NEVER) for table in self._tables)
+        found = tuple(table.get(character, NEVER) for table in self._tables)
         self[character] = found
         return found

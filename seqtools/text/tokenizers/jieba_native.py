@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from importlib.util import find_spec
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from seqtools.text.tokenizers.jieba_hmm import UnknownWords
+
+if TYPE_CHECKING:
+    from seqtools.text.tokenizers.jieba_arrays import RunArrays
 
 # The versions that were compared.
 _RJIEBA = "0.2.2"
@@ -24,78 +28,85 @@ _JIEBA = "0.42.1"
 
 # To rjieba parts of words, to jieba symbols; and what no Rust string can hold.
 _SYMBOLS = re.compile("[\u3400-\u4dbf\u9fd6-\u9fff\uf900-\ufaff\U00020000-\U0002ffff\ud800-\udfff]")
-_SYMBOL = "\ue000"  # a symbol to both
+SYMBOL = "\ue000"  # a symbol to both
 
-_LETTERS = frozenset("+#&._%-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+LETTERS = frozenset("+#&._%-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _HAN = re.compile("([\u4e00-\u9fd5]+)")
 _NUMBER = re.compile(r"([a-zA-Z0-9]+(?:\.[0-9]+)?%?)")
 
-_REMEMBERED = 1 << 16  # runs, or words
-_SHORT = 16  # characters of those that may be met again
+_REMEMBERED = 1 << 16  # answers
+_SHORT = 16  # characters of what may be asked for again
+_MANY = 1 << 18  # tokens, seen so far, that are worth the time to load arrays
+_SEVERAL = 1 << 10  # tokens in one call that are worth the use of them
 
-
-class Part(NamedTuple):
-    """A word in a longer one, and where in it: `[start, end)`."""
-
-    token: str
-    start: int
-    end: int
+T = TypeVar("T")
 
 
 class NativeCutter:
-    """Cut text into jieba's words.
+    """Cut text into jieba's words of mode precise, which are the text when joined.
 
     Args:
         jieba: the module, without its dictionary.
         hmm: find words that are in no dictionary.
+
+    Attributes:
+        has_word: whether jieba's dictionary has this word.
     """
 
     def __init__(self, jieba: Any, *, hmm: bool) -> None:
         import rjieba
 
-        self._native = rjieba
-        self._runs = _Runs(rjieba, UnknownWords(jieba.finalseg)) if hmm else None
-        self._parts = _Parts(rjieba)
+        self._cut = rjieba.cut
+        self.has_word: Callable[[str], bool] = rjieba.has_word
+        self._hmm = hmm
+        self._seen = 0  # tokens
+        self._runs = Runs(self.has_word, UnknownWords(jieba.finalseg))
 
     def cut(self, text: str) -> list[str]:
-        """The words of `text`, which they are when joined."""
+        """The words of `text`."""
         if _SYMBOLS.search(text) is not None:
-            plain = _SYMBOLS.sub(_SYMBOL, text)
-            tokens = self._native.cut(plain, False)
+            tokens = self._cut(_SYMBOLS.sub(SYMBOL, text), False)
             ends = accumulate(map(len, tokens))
             tokens = [text[end - len(token) : end] for token, end in zip(tokens, ends, strict=True)]
         else:
-            tokens = self._native.cut(text, False)
-        return tokens if self._runs is None else self._runs.cut(tokens)
+            tokens = self._cut(text, False)
+        if not self._hmm:
+            return tokens
+        self._seen += len(tokens)
+        alone = self._seen < _MANY or len(tokens) < _SEVERAL
+        return self._runs.cut(tokens) if alone else self._arrays.cut(tokens)
 
-    def search(self, text: str) -> list[str]:
-        """The words, each after the dictionary's words of 2 and 3 characters in it."""
-        parts = self._parts
-        found: list[str] = []
-        for word in self.cut(text):
-            if len(word) > 2:
-                found += [part.token for part in parts[word]]
-            found.append(word)
-        return found
-
-    def search_spans(self, text: str) -> Iterator[tuple[str, int, int]]:
-        """What `search` gives, with where it stands: `[start, end)`."""
+    def cut_all(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        """The words of each text, which all are cut together."""
+        together = SYMBOL.join(texts)
+        if together.count(SYMBOL) != len(texts) - 1:  # they have it themselves
+            yield from map(self.cut, texts)
+            return
+        words = [*self.cut(together), SYMBOL]
         start = 0
-        for word in self.cut(text):
-            if len(word) > 2:
-                for part in self._parts[word]:
-                    yield part.token, start + part.start, start + part.end
-            end = start + len(word)
-            yield word, start, end
-            start = end
+        for _ in texts:
+            end = words.index(SYMBOL, start)
+            yield words[start:end]
+            start = end + 1
+
+    @cached_property
+    def _arrays(self) -> RunArrays:
+        from seqtools.text.tokenizers.jieba_arrays import RunArrays
+
+        return RunArrays(self._runs)
 
 
-class _Runs(dict[str, tuple[str, ...]]):
-    """Cuts runs of words that are single characters, and remembers the short ones."""
+class Runs(dict[str, tuple[str, ...]]):
+    """Cuts runs of words that are single characters, and remembers the short ones.
 
-    def __init__(self, native: Any, unknown: UnknownWords) -> None:
-        self._has_word = native.has_word
-        self._unknown = unknown
+    Attributes:
+        has_word: whether the dictionary has a word.
+        unknown: cuts Han characters.
+    """
+
+    def __init__(self, has_word: Callable[[str], bool], unknown: UnknownWords) -> None:
+        self.has_word = has_word
+        self.unknown = unknown
 
     def cut(self, tokens: list[str]) -> list[str]:
         """The tokens, each run of single characters cut anew."""
@@ -104,7 +115,7 @@ class _Runs(dict[str, tuple[str, ...]]):
         run = ""
         for token in tokens:
             if len(token) == 1:
-                if "\u4e00" <= token <= "\u9fd5" or token in _LETTERS:
+                if "\u4e00" <= token <= "\u9fd5" or token in LETTERS:
                     run += token
                     continue
             elif token.isascii() and token.isalnum():
@@ -122,45 +133,31 @@ class _Runs(dict[str, tuple[str, ...]]):
         return words
 
     def __missing__(self, run: str) -> tuple[str, ...]:
-        if self._has_word(run):
+        if self.has_word(run):
             words = tuple(run)
         elif len(run.encode()) == 3 * len(run):  # Han alone
-            words = tuple(self._unknown.cut(run))
+            words = tuple(self.unknown.cut(run))
         else:
             words = tuple(self._cut_mixed(run))
-        if len(run) <= _SHORT:
-            if len(self) == _REMEMBERED:
-                self.clear()
-            self[run] = words
-        return words
+        return remember(self, run, words)
 
     def _cut_mixed(self, run: str) -> Iterator[str]:
         for position, piece in enumerate(_HAN.split(run)):
-            if position % 2:
-                yield from self._unknown.cut(piece)
-            else:
-                yield from filter(None, _NUMBER.split(piece))
+            yield from self.unknown.cut(piece) if position % 2 else cut_letters(piece)
 
 
-class _Parts(dict[str, list[Part]]):
-    """The dictionary's words in words, remembered."""
+def cut_letters(piece: str) -> list[str]:
+    """Numbers and words among ASCII letters, digits and `+#&._%-`, and what is between them."""
+    return [token for token in _NUMBER.split(piece) if token]
 
-    def __init__(self, native: Any) -> None:
-        self._has_word = native.has_word
 
-    def __missing__(self, word: str) -> list[Part]:
-        parts = [
-            Part(word[start : start + width], start, start + width)
-            for width in (2, 3)
-            if len(word) > width
-            for start in range(len(word) - width + 1)
-            if self._has_word(word[start : start + width])
-        ]
-        if len(word) <= _SHORT:
-            if len(self) == _REMEMBERED:
-                self.clear()
-            self[word] = parts
-        return parts
+def remember(answers: dict[str, T], question: str, answer: T) -> T:
+    """Put the answer in, where it is one that may be asked for again, and give it."""
+    if len(question) <= _SHORT:
+        if len(answers) == _REMEMBERED:
+            answers.clear()
+        answers[question] = answer
+    return answer
 
 
 def is_proved(jieba: Any) -> bool:

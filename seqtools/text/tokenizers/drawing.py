@@ -23,6 +23,7 @@ from seqtools.text.subword_model import PieceType, SubwordModel
 
 _UNKNOWN_PENALTY = 10.0  # how far an unknown character scores below the worst piece
 _SYMBOL_BONUS = 0.1  # of a symbol of the user's, for each character but one: it always wins
+_LOW = (1 << 32) - 1
 _BLANK = "▁"
 _WORD = re.compile(f"{_BLANK}[^{_BLANK}]*|[^{_BLANK}]+")
 
@@ -160,22 +161,22 @@ class BpeDrawer:
     """Merges as a BPE model does, each merge left out with probability alpha when its turn comes.
 
     As the library has it: a merge that was left out is thought of again only where one of its two
-    sides has changed.
+    sides has changed. A stretch that may be one word takes some 80 bytes of memory a character.
     """
 
     def __init__(self, model: SubwordModel, sampling: Sampling) -> None:
         self._alpha = sampling.alpha
         mergeable = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
-        self._scores = {
-            piece.text: piece.score for piece in model.pieces if piece.type in mergeable
-        }
+        scores = {piece.text: piece.score for piece in model.pieces if piece.type in mergeable}
+        places = {score: n for n, score in enumerate(sorted(set(scores.values()), reverse=True))}
+        self._ranks = {text: places[score] for text, score in scores.items()}  # the best has 0
         self._unused = {piece.text for piece in model.pieces if piece.type == PieceType.UNUSED}
         symbols = [piece.text for piece in model.pieces if piece.type == PieceType.USER_DEFINED]
         self._symbols = frozenset(symbols)
         longest_first = sorted(symbols, key=len, reverse=True)
         self._parts = re.compile("|".join([*map(re.escape, longest_first), "."]), re.DOTALL)
         # Where no piece has a blank within, no merge goes from one word to the next.
-        self._by_word = not any(_BLANK in text[1:] for text in self._scores)
+        self._by_word = not any(_BLANK in text[1:] for text in self._ranks)
 
     def draw(self, text: str, source: random.Random) -> list[str]:
         """See `Drawer`."""
@@ -184,28 +185,33 @@ class BpeDrawer:
 
     def _merge(self, word: str, source: random.Random) -> list[str]:
         parts = self._parts.findall(word)
-        frozen = [part in self._symbols for part in parts]
-        before = list(range(-1, len(parts) - 1))
-        after = [*range(1, len(parts)), -1]
-        agenda: list[tuple[float, int, int, int]] = []  # -score, the two sides, length together
+        frozen = bytearray(part in self._symbols for part in parts)
+        before = array("q", range(-1, len(parts) - 1))
+        after = array("q", range(1, len(parts) + 1))
+        if after:
+            after[-1] = -1
+        # Rank, left side and length together, in one number each: there may be millions.
+        agenda: list[int] = []
         splits: dict[str, tuple[str, str]] = {}  # pieces not in use, and what they were merged from
 
         def offer(left: int, right: int) -> None:
             if left < 0 or right < 0 or frozen[left] or frozen[right]:
                 return
             merged = parts[left] + parts[right]
-            score = self._scores.get(merged)
-            if score is None:
+            rank = self._ranks.get(merged)
+            if rank is None:
                 return
-            heapq.heappush(agenda, (-score, left, right, len(merged)))
+            heapq.heappush(agenda, rank << 64 | left << 32 | len(merged))
             if merged in self._unused:
                 splits[merged] = parts[left], parts[right]
 
         for right in range(1, len(parts)):
             offer(right - 1, right)
         while agenda:
-            _, left, right, size = heapq.heappop(agenda)
-            gone = not (parts[left] and parts[right]) or len(parts[left] + parts[right]) != size
+            entry = heapq.heappop(agenda)
+            left, size = entry >> 32 & _LOW, entry & _LOW
+            right = after[left]  # where left has swallowed the one that was meant, the size tells
+            gone = not parts[left] or right < 0 or len(parts[left]) + len(parts[right]) != size
             if gone or source.random() < self._alpha:
                 continue
             parts[left] += parts[right]

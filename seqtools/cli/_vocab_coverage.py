@@ -69,9 +69,9 @@ def coverage(
 ) -> None:
     """See how much of a text the N most frequent types cover, to choose a --max-size.
 
-    For each N the share of the tokens, and of the records that have no other token; min_count is
-    the --min-count that lets as many in, ties aside. A token that is spelled like a special is
-    covered by no size.
+    For each N the share of the tokens, and of the records that have no other token (those without
+    tokens left out); min_count is the --min-count that lets as many in, ties aside. A token that is
+    spelled like a special is covered by no size.
 
     Tokens are held as numbers, 4 bytes each, beyond 64 MiB of them in a temporary file; with
     --vocab none are held.

@@ -1,7 +1,8 @@
 """How much of a text the first types of a vocabulary cover, for a ladder of sizes.
 
 Types are ranked from 1 in the order of a vocabulary. A size covers the tokens whose rank it
-reaches, and the records whose rarest token's rank it reaches, empty records among them.
+reaches, and the records whose rarest token's rank it reaches. Records without tokens do not count:
+corpora are full of blank lines, and any size would cover them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Coverage:
     Attributes:
         types: how many there are, specials not counted.
         tokens: how many tokens have a rank; those that no size covers have one past `types`.
-        records: how many records need the rank, 0 for empty ones; None where it is not known.
+        records: how many records need the rank; None where it is not known.
         counts: of each type, by rank; None where they are not known.
     """
 
@@ -98,8 +99,9 @@ class Measured:
         """See one record."""
         get, beyond = self._ranks.get, len(self._ranks) + 1
         ranks = [get(token, beyond) for token in tokens]
-        self._tokens.update(ranks)
-        self._records[max(ranks, default=0)] += 1
+        if ranks:
+            self._tokens.update(ranks)
+            self._records[max(ranks)] += 1
 
     def result(self) -> Coverage:
         """What is covered."""
@@ -137,6 +139,8 @@ class Learned:
     def add(self, tokens: Iterable[str]) -> None:
         """See one record."""
         numbers = [*map(self._numbers.__getitem__, tokens)]
+        if not numbers:
+            return
         self._counts.update(numbers)
         self._held.extend(numbers)
         self._held.append(_END)
@@ -169,7 +173,7 @@ class Learned:
             begin = 0
             for _ in range(portion.count(_END)):
                 end = rest.index(_END, begin)
-                needed[max(map(ranks.__getitem__, rest[begin:end]), default=0)] += 1
+                needed[max(map(ranks.__getitem__, rest[begin:end]))] += 1
                 begin = end + 1
             del rest[:begin]
         return needed

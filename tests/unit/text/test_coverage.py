@@ -19,6 +19,7 @@ def by_definition(records, vocabulary, counts, size) -> dict:
     kept = set(vocabulary.tokens[first : first + size])
     tokens = [token for record in records for token in record]
     covered = sum(token in kept for token in tokens)
+    records = [record for record in records if record]
     whole = sum(set(record) <= kept for record in records)
     row = {"size": size}
     if kept:

@@ -61,7 +61,8 @@ def build(
         _refuse_counting(streams)
         _write_pieces(streams, subword_model, wanted, size.pad_to_multiple)
         return
-    with CountingSession(streams, field) as session:
+    session = CountingSession(streams, field)
+    with session:
         counts = session.count()
         vocabulary = Vocabulary.build(
             counts,

@@ -108,6 +108,14 @@ def test_entries_have_the_documented_form() -> None:
         (['{"id":0,"token":1}'], 1, "not a vocabulary entry"),
         (['{"id":0,"token":"a"}', '{"id":0,"token":"b"}'], 2, "id 0 stands twice"),
         (['{"id":0,"token":"a","special":"nil"}'], 1, "unknown special 'nil'"),
+        (['{"id":0,"token":"a","special":"unused01"}'], 1, "unknown special 'unused01'"),
+        (['{"id":0,"token":"a","special":null}'], 1, "unknown special None"),
+        (
+            ['{"id":1,"token":"a"}', '{"id":0,"token":"b"}', '{"id":1,"token":"c"}'],
+            3,
+            "id 1 stands",
+        ),
+        (['{"id":0,"token":"a","count":true}'], 1, '"count" must be'),
         (
             ['{"id":0,"token":"a","special":"unk"}', '{"id":1,"token":"b","special":"unk"}'],
             2,
@@ -185,3 +193,36 @@ def test_pieces_keep_their_order_and_have_no_counts() -> None:
     assert (masked.tokens, masked.specials) == (["<mask>", "a"], {"mask": 0})
     with pytest.raises(FormatError, match="'a' stands twice"):
         Vocabulary.of_pieces(["a", "a"])
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "b", "<unused0>", "<unused2>", "<s>"]), st.integers(1, 3)
+    ),
+    st.integers(1, 9),
+)
+def test_unused_entries_fill_up_the_end(counts: dict[str, int], multiple: int) -> None:
+    plain = Vocabulary.build(counts)
+    padded = Vocabulary.build(counts, multiple=multiple)
+    assert len(padded) % multiple == 0
+    assert 0 <= len(padded) - len(plain) < multiple
+    assert padded.tokens[: len(plain)] == plain.tokens
+    added = padded.tokens[len(plain) :]
+    assert all(token.startswith("<unused") for token in added)
+    assert padded.encode([*plain.tokens, *added]) == plain.encode(plain.tokens) + [1] * len(added)
+    again = Vocabulary.from_entries(json.loads(line) for line in written(padded).splitlines())
+    assert (again, again.counts) == (padded, padded.counts)
+    assert Vocabulary.from_header(padded.to_header()) == padded
+
+
+def test_pieces_are_filled_up_and_cut() -> None:
+    vocabulary = Vocabulary.of_pieces(
+        ["<s>", "b", "<unused0>", "a"], max_size=2, specials=["bos"], multiple=5
+    )
+    assert list(vocabulary.entries()) == [
+        {"id": 0, "token": "<s>", "special": "bos"},
+        {"id": 1, "token": "b"},
+        {"id": 2, "token": "<unused0>"},
+        {"id": 3, "token": "<unused1>", "special": "unused1"},
+        {"id": 4, "token": "<unused2>", "special": "unused2"},
+    ]

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from seqtools.cli._io import Session
+from seqtools.cli._ngram_options import refuse_same_input
 from seqtools.cli._options import POSITIVE, NamesType, Streams, collect, example
 from seqtools.cli._stats_run import Mode, run_statistic, statistic_options
-from seqtools.cli._stats_show import Drawing, Table
+from seqtools.cli._stats_show import Drawing, Histogram, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from seqtools.streams.parallel import Counts, Transform
     from seqtools.streams.records import Record
     from seqtools.text.keywords import Wanted
-    from seqtools.text.keywords.corpus import Shape
+    from seqtools.text.keywords.corpus import CorpusKeywords, Shape
     from seqtools.text.keywords.idf import IdfTable
 
 _ROWS = 60  # of a table on a terminal
@@ -137,11 +138,13 @@ def keywords(streams: Streams, mode: Mode, choice: Choice) -> None:
     """
     from seqtools.text.keywords.corpus import CorpusKeywords
 
+    refuse_same_input(streams, "--idf", choice.idf)
+    refuse_same_input(streams, "--stopwords", choice.stopwords)
     shape, table = choice.shape(), choice.table()
     if choice.together:
         run_statistic(
             streams, mode, lambda: CorpusKeywords(shape, table, by=choice.by, top=choice.top),
-            lambda records: _show(records, choice.by),
+            lambda records: _show(records, choice.by), most=_ROWS, remark=_tell_of_unknown,
         )  # fmt: skip
         return
     for name in ("partial", "merge", "table"):
@@ -149,11 +152,17 @@ def keywords(streams: Streams, mode: Mode, choice: Choice) -> None:
             raise click.UsageError(f"--{name} needs --corpus or --by.")
     with Session(streams) as session:
         counts = session.filter(lambda counts: _adder(shape, table, choice.top, counts))
-        if counts["unknown"]:
-            words, unknown = counts["words"], counts["unknown"]
-            session.summary(
-                f"{unknown} of {words} words are not in the IDF table (share {unknown / words:.4g})"
-            )
+        _tell(session, counts["words"], counts["unknown"])
+
+
+def _tell_of_unknown(session: Session, found: CorpusKeywords) -> None:
+    _tell(session, *found.count_unknown())
+
+
+def _tell(session: Session, words: int, unknown: int) -> None:
+    if unknown:
+        share = unknown / words
+        session.summary(f"{unknown} of {words} words are not in the IDF table (share {share:.4g})")
 
 
 def _adder(shape: Shape, table: IdfTable | None, top: int, counts: Counts) -> Transform:
@@ -183,9 +192,11 @@ def _adder(shape: Shape, table: IdfTable | None, top: int, counts: Counts) -> Tr
 
 def _show(records: list[Record], by: str | None) -> Iterator[Drawing]:
     columns = [*([by] if by else []), "token", "count", "weight"]
-    rows = [[record[column] for column in columns] for record in records[:_ROWS]]
-    left = len(records) - len(rows)
-    yield Table("keywords" + (f" (and {left} more)" if left else ""), columns, rows)
+    yield Table("keywords", columns, [[record[column] for column in columns] for record in records])
+    names = columns[:-2]
+    bars = [(" ".join(record[name] for name in names), record["weight"]) for record in records]
+    if bars:
+        yield Histogram("", bars)
 
 
 @click.command(
@@ -211,8 +222,9 @@ def idf(streams: Streams, mode: Mode, field: str, min_count: int) -> None:
 
     def show(records: list[Record]) -> Iterator[Drawing]:
         columns = ["token", "documents", "idf"]
-        rows = [[record[column] for column in columns] for record in records[:_ROWS]]
-        left = len(records) - len(rows)
-        yield Table("in most records" + (f" (and {left} more)" if left else ""), columns, rows)
+        rows = [[record[column] for column in columns] for record in records]
+        yield Table("in most records", columns, rows)
 
-    run_statistic(streams, mode, lambda: DocumentCounts(field, min_count=min_count), show)
+    run_statistic(
+        streams, mode, lambda: DocumentCounts(field, min_count=min_count), show, most=_ROWS
+    )

@@ -8,7 +8,7 @@ import click
 
 from seqtools.cli._options import NON_NEGATIVE, POSITIVE, FiniteFloat, Streams, example
 from seqtools.cli._stats_run import Mode, run_statistic, statistic_options
-from seqtools.cli._stats_show import Drawing, Table
+from seqtools.cli._stats_show import Drawing, Histogram, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from seqtools.streams.records import Record
 
 _ROWS = 60  # of a table on a terminal
+_MOST = 1 << 62  # numbers of records are held as whole numbers of 64 bits
 
 
 @click.command(
@@ -23,7 +24,8 @@ _ROWS = 60  # of a table on a terminal
         """$ printf '{"text":"a caf\\u00c3\\u00a9"}\\n{"text":"to be"}\\n' > menu.jsonl""",
         """$ seq-stats quality menu.jsonl | grep '"count":1'""",
         """{"statistic":"fault","fault":"mojibake","field":"text","count":1,"share":0.5,""",
-        """"examples":[{"record":1,"at":5,"found":"Ã©","text":"a cafÃ©"}]}""",
+        """"examples":[{"record":1,"file":"menu.jsonl","line":1,""",
+        """"at":5,"found":"Ã©","text":"a cafÃ©"}]}""",
     )
 )
 @click.option(
@@ -43,13 +45,13 @@ _ROWS = 60  # of a table on a terminal
     help="For --near-duplicates: compare stretches of so many characters.",
 )  # fmt: skip
 @click.option(
-    "--fence", type=FiniteFloat(0), default=3.0, show_default=True,
+    "--fence", type=FiniteFloat(0, 10), default=3.0, show_default=True,
     help="Lengths and ratios are unusual if they are so many times the distance of the quartiles"
     " beyond these, on a logarithmic scale.",
 )  # fmt: skip
 @click.option(
     "--list", "listing", is_flag=True,
-    help="Write a record for each faulty one instead: its number, its faults, and which earlier"
+    help="Write a record for each faulty one instead: its place, its faults, and which earlier"
     " record it is like.",
 )  # fmt: skip
 @statistic_options
@@ -64,17 +66,20 @@ def quality(
     *,
     listing: bool,
 ) -> None:
-    """Dirty data: faults, how many records have each, and examples with the record's number.
+    """Dirty data: faults, how many records have each, and examples with file and line.
 
-    That is the number of the line where none is blank. Memory is 16 bytes a record, and with
-    --near-duplicates 144; with --list 16 more for each length and ratio.
+    Memory is 16 bytes a record, and with --near-duplicates 144; with --list 16 more for each length
+    and ratio. To find duplicates at the end takes 50 bytes a record more, near-duplicates 100.
+    Where parts that are no shards are merged, each needs its --first-record.
     """
     from seqtools.text.stats.quality import Limits, Quality
 
     limits = Limits(examples, fence, near_duplicates, shingle, listing)
+    if streams.first_record >= _MOST:
+        raise click.UsageError("--first-record must be below 2^62.")
     fields = [*dict.fromkeys(field)]
-    show = _show_list if listing else _show
-    run_statistic(streams, mode, lambda: Quality(fields, limits), show)
+    show, most = (_show_list, _ROWS) if listing else (_show, None)
+    run_statistic(streams, mode, lambda: Quality(fields, limits), show, most=most)
 
 
 def _show(records: list[Record]) -> Iterator[Drawing]:
@@ -87,11 +92,17 @@ def _show(records: list[Record]) -> Iterator[Drawing]:
         ["fault", "field", "records", "share", "first example"],
         rows,
     )
+    bars = [(" ".join(filter(None, row[:2])), row[2]) for row in rows if row[2]]
+    if bars:
+        yield Histogram("records by fault", bars)
 
 
 def _show_list(records: list[Record]) -> Iterator[Drawing]:
-    rows = [(row["record"], ", ".join(row["faults"]), row.get("like")) for row in records[:_ROWS]]
-    yield Table(f"{len(records):,} faulty records", ["record", "faults", "like"], rows)
+    rows = [
+        (_place(row), ", ".join(row["faults"]), _place(row["like"]) if "like" in row else "")
+        for row in records
+    ]
+    yield Table("faulty records", ["line", "faults", "like"], rows)
 
 
 def _first(examples: list[Record]) -> str:
@@ -99,5 +110,10 @@ def _first(examples: list[Record]) -> str:
         return ""
     first = examples[0]
     texts = first.get("texts") or [first[name] for name in ("text",) if name in first]
-    like = f" is like {first['like']}" if "like" in first else ""
-    return f"{first['record']}{like} {' | '.join(texts)}".strip()
+    like = f" is like {_place(first['like'])}" if "like" in first else ""
+    return f"{_place(first)}{like} {' | '.join(texts)}".strip()
+
+
+def _place(row: Record) -> str:
+    """File and line of what is told of; the number of a record that nothing else is known of."""
+    return f"{row['file']}:{row['line']}" if "line" in row else str(row["record"])

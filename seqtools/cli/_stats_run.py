@@ -15,7 +15,7 @@ import click
 
 from seqtools.cli._io import Session
 from seqtools.cli._options import Streams, collect, stream_options
-from seqtools.cli._stats_show import Drawing, draw
+from seqtools.cli._stats_show import Drawing, draw, will_draw
 from seqtools.errors import RecordError, SeqtoolsError
 from seqtools.streams.parallel import Filter, map_blocks
 from seqtools.streams.records import Record, dumps, loads, to_line
@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from seqtools.text.stats import Statistic
 
 F = TypeVar("F", bound=Callable[..., Any])
-Make = Callable[[], "Statistic"]
-# The records of a report to what is drawn of them.
+S = TypeVar("S", bound="Statistic")
+Make = Callable[[], S]
+# The records of a report, or the first of them, to what is drawn.
 Show = Callable[[list[Record]], Iterable[Drawing]]
+# Says on stderr what a user should know of the statistics.
+Remark = Callable[[Session, S], None]
 
 _MAGIC = "statistics"
 _VERSION = 1
@@ -60,7 +63,15 @@ def statistic_options(function: F) -> F:
     return collect(Mode, "mode", options)(stream_options(jobs=True)(function))
 
 
-def run_statistic(streams: Streams, mode: Mode, make: Make, show: Show) -> list[Record]:
+def run_statistic(
+    streams: Streams,
+    mode: Mode,
+    make: Make[S],
+    show: Show,
+    *,
+    most: int | None = None,
+    remark: Remark[S] | None = None,
+) -> None:
     """Gather the statistics and write them, as records and, on a terminal, as pictures.
 
     Args:
@@ -68,26 +79,35 @@ def run_statistic(streams: Streams, mode: Mode, make: Make, show: Show) -> list[
         mode: what is read and written.
         make: makes empty statistics.
         show: what is drawn of the report.
-
-    Returns:
-        The report; nothing with `mode.partial`.
+        most: how many records of the report `show` is given; None: all.
+        remark: says what else there is to say.
 
     Raises:
         InputError: with `mode.merge`, a part is damaged, or of another kind or other options.
     """
     if mode.merge:
         _refuse_reading(streams)
-    with Session(streams) as session:
-        gather = _merge if mode.merge else _add if streams.jobs == 1 else _gather
-        whole = gather(session, make)
-        made = [*(_state(whole) if mode.partial else whole.report())]
-        for record in made:
-            session.write(record)
-        session.output.flush()
-    if mode.partial:
-        return []
-    draw(show, made, always=mode.table, quiet=streams.quiet)
-    return made
+    drawn = not mode.partial and will_draw(always=mode.table, quiet=streams.quiet)
+    kept: list[Record] = []
+    left = 0
+    try:
+        with Session(streams) as session:
+            whole = make()
+            gather = _merge if mode.merge else _add if streams.jobs == 1 else _gather
+            gather(session, whole, make)
+            for record in _state(whole) if mode.partial else whole.report():
+                session.write(record)
+                if drawn and (most is None or len(kept) < most):
+                    kept.append(record)
+                else:
+                    left += drawn
+            session.output.flush()
+            if remark is not None and not mode.partial:
+                remark(session, whole)
+    except click.exceptions.Exit:  # all is done, but records were rejected
+        draw(show(kept) if drawn else (), left)
+        raise
+    draw(show(kept) if drawn else (), left)
 
 
 def _refuse_reading(streams: Streams) -> None:
@@ -102,7 +122,7 @@ def _refuse_reading(streams: Streams) -> None:
 class _Gathering:
     """Takes blocks; in a worker each becomes the state of its own statistics."""
 
-    def __init__(self, make: Make, streams: Streams) -> None:
+    def __init__(self, make: Make[S], streams: Streams) -> None:
         self._make = make
         self._part = make()
         self._work = Filter(
@@ -123,12 +143,14 @@ class _Gathering:
         return result
 
 
-def _gather(session: Session, make: Make) -> Statistic:
-    """The statistics of blocks, each from a worker, merged in order."""
+def _gather(session: Session, whole: S, make: Make[S]) -> None:
+    """Take in all records, by the statistics of blocks, each from a worker, merged in order."""
     streams = session.streams
-    whole = make()
-    blocks = map_blocks(session.blocks(), lambda: _Gathering(make, streams), streams.jobs)
-    with contextlib.closing(blocks) as results:
+    blocks = session.blocks()
+    if whole.places is not None:
+        blocks = whole.places.watch(blocks)
+    done = map_blocks(blocks, lambda: _Gathering(make, streams), streams.jobs)
+    with contextlib.closing(done) as results:
         for result in results:
             session.records += result.records
             for reject in result.rejects:
@@ -136,19 +158,17 @@ def _gather(session: Session, make: Make) -> Statistic:
             for line in result.data.split(b"\n")[:-1]:
                 whole.merge(loads(line))
             session.progress()
-    return whole
 
 
-def _add(session: Session, make: Make) -> Statistic:
-    """The statistics of all records, in this process."""
-    whole = make()
+def _add(session: Session, whole: S, make: Make[S]) -> None:
+    """Take in all records, in this process."""
 
     def transform(record: Record, number: int) -> bytes:
         whole.add(record, number)
         return b""
 
-    session.filter(lambda counts: transform)
-    return whole
+    watch = None if whole.places is None else whole.places.watch
+    session.filter(lambda counts: transform, regroup=watch)
 
 
 def _state(statistic: Statistic) -> Iterator[Record]:
@@ -161,8 +181,8 @@ def _state(statistic: Statistic) -> Iterator[Record]:
     yield {"seqtools": _MAGIC, "end": count}
 
 
-def _merge(session: Session, make: Make) -> Statistic:
-    merging = _Merging(make())
+def _merge(session: Session, whole: S, make: Make[S]) -> None:
+    merging = _Merging(whole)
     name = ""
     for place, _ in session.read(merging.take):
         name = place.source
@@ -170,7 +190,6 @@ def _merge(session: Session, make: Make) -> Statistic:
         raise SeqtoolsError(f"{name}: the statistics end too early")
     if not merging.parts:
         raise SeqtoolsError("there are no statistics to merge")
-    return merging.whole
 
 
 class _Merging:
@@ -210,7 +229,7 @@ class _Merging:
             raise RecordError("not what seq-stats --partial wrote")
         try:
             self.whole.merge(record)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise RecordError(f"no part of statistics of kind {self.whole.kind}") from None
         self._count += 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,10 @@ from seqtools.cli._progress import on_terminal
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from seqtools.streams.records import Record
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# What moves the cursor, turns the direction or is not seen.
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
 _BARS = 60  # columns
 
 
@@ -49,16 +50,15 @@ class Histogram:
 Drawing = Table | Histogram
 
 
-def draw(
-    show: Callable[[list[Record]], Iterable[Drawing]],
-    records: list[Record],
-    *,
-    always: bool,
-    quiet: bool,
-) -> None:
-    """Draw what `show` makes of the records where stderr is a terminal, or `always`."""
-    terminal = on_terminal()
-    if not always and (quiet or not terminal):
+def will_draw(*, always: bool, quiet: bool) -> bool:
+    """Whether to draw: where stderr is a terminal, or `always`."""
+    return always or (on_terminal() and not quiet)
+
+
+def draw(drawings: Iterable[Drawing], left: int = 0) -> None:
+    """Draw tables and histograms, and say how many records are left out."""
+    drawings = [*drawings]
+    if not drawings:
         return
     import contextlib
     import os
@@ -66,15 +66,18 @@ def draw(
 
     from rich.console import Console
 
+    terminal = on_terminal()
     # Where it is no terminal nothing but text is written, whatever FORCE_COLOR says.
     width = None if terminal or "COLUMNS" in os.environ else 100
     console = Console(file=sys.stderr, force_terminal=terminal, width=width, highlight=False)
     with contextlib.suppress(OSError):  # nobody may be looking
-        for drawing in show(records):
+        for drawing in drawings:
             if isinstance(drawing, Table):
                 _draw_table(console, drawing)
             else:
                 _draw_histogram(console, drawing)
+        if left:
+            console.print(f"and {left:,} more")
 
 
 def _draw_table(console: Console, drawing: Table) -> None:

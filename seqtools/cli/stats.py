@@ -21,6 +21,9 @@ from seqtools.cli._stats_run import Mode, run_statistic, statistic_options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seqtools.cli._io import Session
+    from seqtools.text.stats.labels import Labels
+
 
 @group(
     "stats",
@@ -158,12 +161,13 @@ def labels(streams: Streams, mode: Mode, field: tuple[str, ...], *, entities: bo
     from seqtools.cli._stats_tables import show_labels
     from seqtools.text.stats.labels import Labels
 
-    report = run_statistic(
-        streams, mode, lambda: Labels(_once(field), entities=entities), show_labels
+    def remark(_: Session, found: Labels) -> None:
+        for each in found.nowhere():
+            _run.warn(f'no record has a "{each}"')
+
+    run_statistic(
+        streams, mode, lambda: Labels(_once(field), entities=entities), show_labels, remark=remark
     )
-    for each in report:
-        if each["statistic"] == "labels" and 0 < each["records"] == each["missing"]:
-            _run.warn(f'no record has a "{each["field"]}"')
 
 
 def _once(fields: Sequence[str]) -> list[str]:

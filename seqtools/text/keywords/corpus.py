@@ -59,6 +59,7 @@ class CorpusKeywords:
     """
 
     kind = "keywords"
+    places = None
 
     def __init__(
         self,
@@ -94,6 +95,17 @@ class CorpusKeywords:
         found.words.update(word for word in words if word is not None)
         if self._table is None:
             found.pairs.update(count_pairs(words))
+
+    def count_unknown(self) -> tuple[int, int]:
+        """How many words there are, and how many of them the table, if any, does not have."""
+        if self._table is None:
+            return 0, 0
+        known = self._table.values
+        words = unknown = 0
+        for found in self._classes.values():
+            words += found.words.total()
+            unknown += sum(n for word, n in found.words.items() if word not in known)
+        return words, unknown
 
     def dump(self) -> Iterator[Record]:
         """The state."""

@@ -48,22 +48,24 @@ class IdfTable:
             FormatError: a line is neither.
         """
         values: dict[str, float] = {}
+        name = path
         for block in read_blocks([path]):
+            name = block.source
             parse = _parse_record if block.data.startswith(b'{"') else _parse_pair
             for number, raw in enumerate(block.data.splitlines(), block.line):
                 if not raw.strip():
                     continue
                 try:
                     word, value = parse(raw)
-                except (RecordError, ValueError):
-                    raise FormatError(f"{path}:{number}: not a word and its IDF") from None
+                except (RecordError, ValueError, OverflowError):
+                    raise FormatError(f"{name}:{number}: not a word and its IDF") from None
                 if not math.isfinite(value):
-                    raise FormatError(f"{path}:{number}: the IDF is not finite")
+                    raise FormatError(f"{name}:{number}: the IDF is not finite")
                 values[word] = value
         try:
             return cls.of(values)
         except FormatError as error:
-            raise FormatError(f"{path}: {error}") from None
+            raise FormatError(f"{name}: {error}") from None
 
     @classmethod
     def of_jieba(cls) -> IdfTable:
@@ -103,6 +105,7 @@ class DocumentCounts:
     """
 
     kind = "idf"
+    places = None
 
     def __init__(self, field: str = "tokens", *, min_count: int = 1) -> None:
         self._field = field

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from seqtools.streams.records import Record
+from seqtools.text.stats.places import Places
 
 
 class Statistic(Protocol):
@@ -22,6 +23,10 @@ class Statistic(Protocol):
     @property
     def options(self) -> Record:
         """The options that shape the state; what differs in them is not merged."""
+
+    @property
+    def places(self) -> Places | None:
+        """Takes note of where the records stand; None: nothing is told of single records."""
 
     def add(self, record: Record, number: int) -> None:
         """Take in a record.

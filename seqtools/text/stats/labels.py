@@ -8,10 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from seqtools.errors import RecordError
 from seqtools.streams.records import Record, get_tokens, name_of
-
-# First letters of tags: what begins an entity whatever stands before, goes on in one, ends it.
-_BEGIN, _INSIDE, _END = frozenset("BSU"), frozenset("IME"), frozenset("ESLU")
-_LETTERS = _BEGIN | _INSIDE | _END
+from seqtools.text.tags import guess_chunks
 
 
 class Labels:
@@ -25,6 +22,7 @@ class Labels:
     """
 
     kind = "labels"
+    places = None
 
     def __init__(self, fields: Sequence[str] = ("label",), *, entities: bool = False) -> None:
         self.options: Record = {"fields": [*fields], "entities": entities}
@@ -67,6 +65,12 @@ class Labels:
                     share = count / total
                     record = {"type": kind, "count": count, "share": share}
                     yield {"statistic": "entity", "field": field, **record}
+
+    def nowhere(self) -> list[str]:
+        """The fields in which no record has a label, where there are records."""
+        return [
+            field for field, counts in self._counts.items() if 0 < counts.records == counts.missing
+        ]
 
 
 class _Counts:
@@ -167,16 +171,7 @@ def entity_types(tags: Sequence[str]) -> list[str]:
     Raises:
         RecordError: a tag is of none of these schemes.
     """
-    found = []
-    last, kind = "O", ""
-    for tag in tags:
-        if tag == "O":
-            last, kind = "O", ""
-            continue
-        letter, hyphen, new = tag.partition("-")
-        if not (hyphen and new and letter in _LETTERS):
-            raise RecordError(f"{tag!r} is no tag of entities, like O or B-PER")
-        if letter in _BEGIN or new != kind or last in _END:
-            found.append(new)
-        last, kind = letter, new
-    return found
+    types = [chunk.type for chunk in guess_chunks(tags)]
+    if "" in types:
+        raise RecordError("a tag has no type, as in B-PER")
+    return types

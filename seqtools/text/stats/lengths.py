@@ -10,9 +10,8 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import TypeVar
 
-from seqtools.errors import RecordError
-from seqtools.streams.records import Record, get, name_of
-from seqtools.text.fields import get_tokens_or_label
+from seqtools.streams.records import Record
+from seqtools.text.stats.values import get_string_or_strings
 
 N = TypeVar("N", int, float)
 
@@ -34,6 +33,7 @@ class Lengths:
     """
 
     kind = "lengths"
+    places = None
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Lengths:
         an even number the middle of the two; a percentile p is the smallest length that p percent
         of the records do not exceed (Hyndman and Fan 1996, definition 1).
         """
-        for (field, unit), counts in self._lengths.items():
+        for (field, unit), counts in sorted(self._lengths.items(), key=self._order):
             total = sum(length * count for length, count in counts.items())
             head = {"field": field, "unit": unit}
             yield {
@@ -124,15 +124,16 @@ class Lengths:
                 **(summary(self._ratios, self._percentiles) if self._ratios else {}),
             }
 
+    def _order(self, item: tuple[tuple[str, str], Counter[int]]) -> tuple[int, str]:
+        (field, unit), _ = item
+        return self._fields.index(field), unit
+
     def _counts(self, field: str, unit: str) -> Counter[int]:
         return self._lengths.setdefault((field, unit), Counter())
 
 
 def _measure(record: Record, field: str) -> tuple[str, int]:
-    value = get(record, field)
-    if type(value) not in (str, list):
-        raise RecordError(f'"{field}" must be a string or a list of strings, got {name_of(value)}')
-    value = get_tokens_or_label(record, field)
+    value = get_string_or_strings(record, field)
     return ("characters" if type(value) is str else "tokens"), len(value)
 
 

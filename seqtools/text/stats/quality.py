@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from seqtools.errors import RecordError
-from seqtools.streams.records import Record, get, name_of
-from seqtools.text.fields import get_tokens_or_label
+from seqtools.streams.records import Record
+from seqtools.text.stats.places import Places
 from seqtools.text.stats.quality_duplicates import Copies, Duplicates
 from seqtools.text.stats.quality_listing import Listing
 from seqtools.text.stats.quality_signs import SIGNS, Sign, find_signs
 from seqtools.text.stats.quality_spread import Spread
+from seqtools.text.stats.values import get_string_or_strings
 
 _AROUND = 20  # code points shown on either side of a sign
 _SHOWN = 60  # of a text as a whole
@@ -29,7 +29,7 @@ class Limits:
 
     Attributes:
         examples: of each fault in each field.
-        fence: see `Spread`.
+        fence: see `Spread`; at most 10, where whatever a text may be is within the range of floats.
         near: resemblance from which records are near-duplicates; None: not looked for.
         shingle: code points of what is compared for them.
         listing: tell of each faulty record instead.
@@ -63,9 +63,9 @@ class Quality:
     one's length to the second's, and pairs whose two sides are the same but for white space at
     their ends.
 
-    Held are 16 bytes a record (144 with `near`; see `Duplicates`, and `Listing` for what that
-    adds), a count for each different length, and the examples. Lengths and ratios are unusual
-    beyond the fences of `Spread`, on logarithms; those of ratios are held to a hundredth.
+    Held are 16 bytes a record (144 with `near`; see `Duplicates`, and `Listing` and `Places` for
+    what they add), a count for each different length, and the examples. Lengths and ratios are
+    unusual beyond the fences of `Spread`, on logarithms; those of ratios are held to a hundredth.
 
     Args:
         fields: which.
@@ -87,6 +87,7 @@ class Quality:
         self._ratios = Spread(limits.examples, limits.fence, logarithmic=False)
         self._duplicates = Duplicates(limits.near, limits.shingle)
         self._listing = Listing() if limits.listing else None
+        self.places = Places()
 
     @property
     def options(self) -> Record:
@@ -154,6 +155,7 @@ class Quality:
         for name, lengths in self._lengths.items():
             yield {"lengths": name, **lengths.dump()}
         yield {"ratios": None, **self._ratios.dump()}
+        yield from self.places.dump()
         yield from self._duplicates.dump()
         if self._listing:
             yield from self._listing.dump()
@@ -172,6 +174,8 @@ class Quality:
             self._lengths[part["lengths"]].merge(part)
         elif "ratios" in part:
             self._ratios.merge(part)
+        elif "places" in part:
+            self.places.merge(part)
         elif self._listing and "hashes" not in part:
             self._listing.merge(part)
         else:
@@ -183,10 +187,14 @@ class Quality:
         Those of signs are the first, those of lengths and ratios the farthest out. A duplicate is a
         record like an earlier one; a near-duplicate is no duplicate. With `listing`, a record for
         each one that has faults instead.
+
+        Raises:
+            FormatError: parts had records of the same number.
         """
         if self._listing:
             yield from self._list(self._listing)
             return
+        exact = self._duplicates.exact()
         yield {"statistic": "quality", "records": self._records}
         for name in self._fields:
             for sign in SIGNS:
@@ -196,7 +204,6 @@ class Quality:
         if self._pair:
             yield from self._unusual_ratios()
             yield self._row("identical", self._identical.count, self._identical.examples)
-        exact = self._duplicates.exact()
         yield self._row("duplicate", len(exact.numbers), self._show_copies(exact))
         if self._limits.near is not None:
             near = self._duplicates.near(exact)
@@ -212,12 +219,21 @@ class Quality:
         copies = [("duplicate", self._duplicates.exact())]
         if self._limits.near is not None:
             copies.append(("near-duplicate", self._duplicates.near(copies[0][1])))
-        yield from listing.report((*SIGNS, *_LENGTHS, *_RATIOS, "identical"), copies)
+        for row in listing.report((*SIGNS, *_LENGTHS, *_RATIOS, "identical"), copies):
+            yield self._place(row)
 
     def _row(self, fault: str, count: int, examples: list[Record], **more: Any) -> Record:
         share = count / self._records if self._records else 0.0
         head = {"statistic": "fault", "fault": fault, **more}
-        return {**head, "count": count, "share": share, "examples": examples}
+        placed = [*map(self._place, examples)]
+        return {**head, "count": count, "share": share, "examples": placed}
+
+    def _place(self, shown: Record) -> Record:
+        """What is told of a record, with the places of it and of the one that it is like."""
+        placed = {**self.places.tell(shown["record"]), **shown}
+        if "like" in placed:
+            placed["like"] = self.places.tell(placed["like"])
+        return placed
 
     def _unusual(self, names: tuple[str, str], spread: Spread, **more: Any) -> Iterator[Record]:
         low, high = spread.fences() or (None, None)
@@ -240,30 +256,28 @@ class Quality:
 
 
 def _text(record: Record, name: str) -> str:
-    value = get(record, name)
-    if type(value) not in (str, list):
-        raise RecordError(f'"{name}" must be a string or a list of strings, got {name_of(value)}')
-    value = get_tokens_or_label(record, name)
+    value = get_string_or_strings(record, name)
     return value if isinstance(value, str) else " ".join(value)
 
 
-def _place(record: Record, number: int) -> Record:
+def _named(record: Record, number: int) -> Record:
     return {"record": number, "id": record["id"]} if "id" in record else {"record": number}
 
 
 def _show_sign(record: Record, number: int, text: str, sign: Sign) -> Record:
     _, start, end = sign
+    end = min(end, start + _SHOWN)
     found = text[start:end]
     if len(found) == 1 and not found.isalnum():
         found = f"U+{ord(found):04X}"  # or it would hardly be seen
     around = text[max(0, start - _AROUND) : end + _AROUND]
-    return {**_place(record, number), "at": start, "found": found, "text": around}
+    return {**_named(record, number), "at": start, "found": found, "text": around}
 
 
 def _show_length(record: Record, number: int, text: str) -> Record:
-    return {**_place(record, number), "length": len(text), "text": text[:_SHOWN]}
+    return {**_named(record, number), "length": len(text), "text": text[:_SHOWN]}
 
 
 def _show_pair(record: Record, number: int, source: str, target: str) -> Record:
     sides = [source[:_SHOWN], target[:_SHOWN]]
-    return {**_place(record, number), "lengths": [len(source), len(target)], "texts": sides}
+    return {**_named(record, number), "lengths": [len(source), len(target)], "texts": sides}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from seqtools.errors import FormatError
 from seqtools.streams.records import Record
 
 if TYPE_CHECKING:
@@ -98,12 +99,22 @@ class Duplicates:
         self._sketches += sketches
 
     def exact(self) -> Copies:
-        """The records whose text is that of an earlier one, with the first such."""
+        """The records whose text is that of an earlier one, with the first such.
+
+        Raises:
+            FormatError: two records have the same number, so which is the earlier one is unknown.
+        """
         import numpy as np
 
         if not self._numbers:
             return Copies([], [], [])
         numbers, hashes = (np.frombuffer(each, np.uint64) for each in (self._numbers, self._hashes))
+        ordered = np.sort(numbers)
+        if (twice := np.flatnonzero(ordered[1:] == ordered[:-1])).size:
+            raise FormatError(
+                f"there are two records {ordered[twice[0]]}: parts of a corpus need its numbers"
+                " (--first-record), and each goes in once"
+            )
         order = np.lexsort((numbers, hashes))
         numbers, hashes = numbers[order], hashes[order]
         same = np.zeros(len(order), bool)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import groupby, repeat
+from operator import itemgetter
 
 from seqtools.streams.records import Record
 from seqtools.text.stats.quality_duplicates import Copies, pack, unpack
@@ -13,7 +16,7 @@ _Measured = tuple["array[int]", "array[int]"]  # numbers of records, and values
 
 
 class Listing:
-    """The numbers of the records that have a fault: 8 bytes for each of those.
+    """The numbers of the records that have a fault: 8 bytes for each of those, at the end 16.
 
     Of what shows to be a fault only at the end, lengths and ratios, all are kept: 16 bytes each.
     """
@@ -65,16 +68,27 @@ class Listing:
             order: of the faults of one.
             copies: those that are like an earlier one, whose number is told as `like`.
         """
-        found: dict[int, Record] = {}
-        for fault in order:
-            for number in self._faulty.get(fault, ()):
-                faults = found.setdefault(number, {"record": number, "faults": []})["faults"]
-                if fault not in faults:  # of another field
-                    faults.append(fault)
-        for fault, (numbers, originals, _) in copies:
-            for number, original in zip(numbers, originals, strict=True):
-                record = found.setdefault(number, {"record": number, "faults": []})
-                record["faults"].append(fault)
-                record["like"] = original
-        for number in sorted(found):
-            yield found[number]
+        found: list[Iterable[tuple[int, str, int | None]]] = [
+            zip(_ascending(self._faulty[fault]), repeat(fault), repeat(None))
+            for fault in order
+            if fault in self._faulty
+        ]
+        found += [
+            zip(numbers, repeat(fault), originals) for fault, (numbers, originals, _) in copies
+        ]
+        # Of one number, those of the first come first.
+        for number, rows in groupby(heapq.merge(*found, key=itemgetter(0)), itemgetter(0)):
+            record: Record = {"record": number, "faults": []}
+            for _, fault, original in rows:
+                if fault not in record["faults"]:  # else it is of another field
+                    record["faults"].append(fault)
+                if original is not None:
+                    record["like"] = original
+            yield record
+
+
+def _ascending(numbers: array[int]) -> array[int]:
+    """The numbers in order, which those of shards are not."""
+    import numpy as np
+
+    return array("Q", np.sort(np.frombuffer(numbers, np.uint64)).tobytes())

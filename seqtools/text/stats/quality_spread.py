@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
+from bisect import insort
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -31,20 +31,20 @@ class Spread:
         self._fence = fence
         self._logarithmic = logarithmic
         self.counts: Counter[int] = Counter()
-        self._ends: dict[int, list[_Entry]] = {-1: [], 1: []}  # heaps, least extreme first
+        self._ends: dict[int, list[_Entry]] = {-1: [], 1: []}  # least extreme first
 
     def add(self, value: int, number: int, show: Callable[..., Record], *arguments: Any) -> None:
         """Take in the value of a record; `show` with the arguments makes its example."""
         self.counts[value] += 1
-        for sign, heap in self._ends.items():
-            if len(heap) < self._examples:
-                heapq.heappush(heap, (sign * value, -number, show(*arguments)))
-            elif heap and (sign * value, -number) > heap[0][:2]:
-                heapq.heapreplace(heap, (sign * value, -number, show(*arguments)))
+        for sign, ends in self._ends.items():
+            if len(ends) < self._examples or (ends and (sign * value, -number) > ends[0][:2]):
+                insort(ends, (sign * value, -number, show(*arguments)), key=_extremity)
+                if len(ends) > self._examples:
+                    del ends[0]
 
     def dump(self) -> Record:
         """The state."""
-        low, high = ([*map(list, sorted(heap, key=_extremity))] for heap in self._ends.values())
+        low, high = ([*map(list, ends)] for ends in self._ends.values())
         values = sorted(self.counts)
         counts = [self.counts[value] for value in values]
         return {"values": values, "counts": counts, "low": low, "high": high}
@@ -53,10 +53,10 @@ class Spread:
         """Take in another's state."""
         for value, count in zip(part["values"], part["counts"], strict=True):
             self.counts[value] += count
-        for heap, name in zip(self._ends.values(), ("low", "high"), strict=True):
-            heap += [(extremity, number, shown) for extremity, number, shown in part[name]]
-            heap[:] = sorted(heap, key=_extremity, reverse=True)[: self._examples]
-            heapq.heapify(heap)
+        for ends, name in zip(self._ends.values(), ("low", "high"), strict=True):
+            ends += [(extremity, number, shown) for extremity, number, shown in part[name]]
+            ends.sort(key=_extremity)
+            del ends[: max(0, len(ends) - self._examples)]
 
     def fences(self) -> tuple[float, float] | None:
         """Below the first and above the second a value is far out; None without any value."""
@@ -74,7 +74,7 @@ class Spread:
         if bound is None:
             return 0, []
         count = sum(count for value, count in self.counts.items() if sign * value > sign * bound)
-        entries = sorted(self._ends[sign], key=_extremity, reverse=True)
+        entries = reversed(self._ends[sign])
         return count, [shown for extremity, _, shown in entries if extremity > sign * bound]
 
     def _quartile(self, quarters: int) -> int:

@@ -28,6 +28,7 @@ class Tokens:
     """
 
     kind = "tokens"
+    places = None
 
     def __init__(
         self, fields: Sequence[str] = ("tokens",), *, top: int = 10, spectrum: int = 10

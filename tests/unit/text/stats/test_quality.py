@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from seqtools.errors import RecordError
+from seqtools.errors import FormatError, RecordError
+from seqtools.streams.files import Block
 from seqtools.streams.records import dumps, loads
 from seqtools.text.stats.quality import Limits, Quality
 
@@ -48,6 +49,50 @@ def test_an_example_says_where_it_is():
     assert row["examples"] == [
         {"record": 1, "id": "q7", "at": 50, "found": "U+200B", "text": text[30:71]}
     ]
+
+
+def test_an_example_says_in_which_file_and_line_it_is():
+    quality = Quality(("text",), Limits(listing=True))
+    data = b'{"text":"a"}\n\n{"text":""}\n{"text":"a"}\n'
+    for _ in quality.places.watch(iter([Block("x.jsonl", data, 8, 5, False, False)])):
+        for number, text in enumerate(("a", "", "a"), 5):
+            quality.add({"text": text}, number)
+    assert [*quality.report()] == [
+        {"record": 6, "file": "x.jsonl", "line": 10, "faults": ["empty"]},
+        {
+            "record": 7, "file": "x.jsonl", "line": 11, "faults": ["duplicate"],
+            "like": {"record": 5, "file": "x.jsonl", "line": 8},
+        },
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [" " * 99999, "Ð°" * 99999, "a" + "а" * 99999, "x" * 99999 + "  "])
+def test_an_example_is_short_however_long_the_text(text):
+    (row,) = [row for row in gather(texts(text)).report() if row.get("count")]
+    (shown,) = row["examples"]
+    assert len(shown["found"]) <= 60
+    assert len(shown["text"]) <= 100
+
+
+@pytest.mark.parametrize("listing", [False, True])
+def test_parts_with_the_same_numbers_are_refused(listing):
+    merged = Quality(("text",), Limits(listing=listing))
+    for _ in range(2):
+        for part in gather(texts("a", "b"), listing=listing).dump():
+            merged.merge(loads(dumps(part)))
+    with pytest.raises(FormatError, match="two records 1: parts of a corpus need its numbers"):
+        [*merged.report()]
+
+
+def test_the_widest_fence_and_the_most_different_lengths():
+    pairs = [("x" * n, "y") for n in (1, 1, 10**6, 10**6)]
+    found = gather([{"src": s, "tgt": t} for s, t in pairs], ("src", "tgt"), fence=10.0)
+    rows = {
+        row["fault"]: row for row in found.report() if row.get("field") != "tgt" and "fault" in row
+    }
+    assert rows["long"]["above"] == pytest.approx(1e66)
+    assert rows["ratio-high"]["above"] == pytest.approx(1e66, rel=0.2)
+    assert rows["ratio-low"]["below"] == pytest.approx(1e-60, rel=0.2)
 
 
 def test_unusual_lengths_are_beyond_the_fences_of_tukey():
@@ -143,8 +188,8 @@ def test_a_listing_tells_of_each_faulty_record():
     assert [*found.report()] == [
         {"record": 1, "faults": ["control", "space"]},
         {"record": 3, "faults": ["empty"]},
-        {"record": 4, "faults": ["duplicate"], "like": 2},
-        {"record": 6, "faults": ["near-duplicate"], "like": 5},
+        {"record": 4, "faults": ["duplicate"], "like": {"record": 2}},
+        {"record": 6, "faults": ["near-duplicate"], "like": {"record": 5}},
         {"record": 7, "faults": ["long"]},
     ]
 

@@ -43,6 +43,13 @@ def test_outside_is_what_sorting_finds(values, examples, bound):
         assert spread.outside(sign, bound) == (len(out), shown)
 
 
+def test_the_same_value_and_number_twice_is_no_trouble():
+    merged = fill([(1, 5)])
+    for _ in range(3):
+        merged.merge(fill([(1, 5)]).dump())
+    assert merged.outside(1, 4) == (4, [{"record": 1}] * 2)
+
+
 @given(values=st.lists(st.integers(0, 9), max_size=25), seed=st.integers(0, 99))
 def test_parts_in_any_order_give_the_whole(values, seed):
     numbered = [*enumerate(values)]

@@ -14,7 +14,7 @@ from seqtools.errors import ConfigError
 if TYPE_CHECKING:
     from seqtools.streams.encodings import Encoding
     from seqtools.text.convert.conll import Conll
-    from seqtools.text.convert.tags import Scheme
+    from seqtools.text.tags import Scheme
 
 _SEPARATORS = {"auto": None, "tab": "\t", "blank": " "}
 
@@ -26,7 +26,7 @@ class SchemeType(click.ParamType[tuple["Scheme", "Scheme"]]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse and look them up."""
-        from seqtools.text.convert.tags import Scheme
+        from seqtools.text.tags import Scheme
 
         old, _, new = str(value).partition(":")
         try:
@@ -71,7 +71,7 @@ class Plan:
         from seqtools.text.convert.columns import conllu_layout, plain_layout
         from seqtools.text.convert.conll import Conll
         from seqtools.text.convert.conllu import Conllu
-        from seqtools.text.convert.tags import Retag
+        from seqtools.text.tags import Retag
 
         retag = None if self.scheme is None else Retag(*self.scheme, repair=self.repair)
         fields = self.scheme_field or ("tags",)

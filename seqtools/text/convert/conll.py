@@ -14,7 +14,7 @@ from seqtools.streams.encodings import UTF_8, Encoding
 from seqtools.streams.grouping import Group
 from seqtools.streams.records import Record, get_text, get_tokens
 from seqtools.text.convert.columns import RESERVED, Layout
-from seqtools.text.convert.tags import TagError
+from seqtools.text.tags import TagError
 
 DOCSTART = "-DOCSTART-"
 _BLANKS = " \t\r"

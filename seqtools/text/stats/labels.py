@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from seqtools.errors import RecordError
 from seqtools.streams.records import Record, get_tokens, name_of
-from seqtools.text.tags import guess_chunks
+from seqtools.text.tags import guess_entities
 
 
 class Labels:
@@ -171,7 +171,4 @@ def entity_types(tags: Sequence[str]) -> list[str]:
     Raises:
         RecordError: a tag is of none of these schemes.
     """
-    types = [chunk.type for chunk in guess_chunks(tags)]
-    if "" in types:
-        raise RecordError("a tag has no type, as in B-PER")
-    return types
+    return [chunk.type for chunk in guess_entities(tags)]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtools.errors import ConfigError
-from seqtools.text.convert.tags import SCHEMES, Chunk, Retag, Scheme, TagError
+from seqtools.text.tags import SCHEMES, Chunk, Retag, Scheme, TagError, guess_entities
 
 # Each scheme as a regular language over the tags of the types X and Y, written out on its own.
 CHUNK = {
@@ -127,6 +127,16 @@ def test_repair_reads_as_conlleval_does() -> None:
     assert " ".join(retag(tags)) == "B-X I-X O B-X I-X B-X"
     with pytest.raises(TagError, match="no tag of bmes"):
         retag(["I-X"])
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_chunks_are_told_whatever_the_scheme(name: str) -> None:
+    scheme = Scheme(name)
+    for size in range(5):
+        for chunks in sets_of_chunks(size):
+            assert guess_entities(scheme.write(chunks, size)) == chunks
+    with pytest.raises(TagError, match="'X' is no tag of entities"):
+        guess_entities(["O", "X"])
 
 
 def test_names_of_schemes() -> None:

@@ -13,6 +13,7 @@ sequence is sound where writing its chunks gives it again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from seqtools.errors import ConfigError, RecordError
@@ -39,7 +40,7 @@ class TagError(RecordError):
         self.place = place
 
 
-class _Letters(NamedTuple):
+class Letters(NamedTuple):
     """Letters for the first, the other, the last and the only token of a chunk."""
 
     first: str
@@ -48,15 +49,16 @@ class _Letters(NamedTuple):
     only: str
 
 
-_LETTERS = {
-    "iob1": _Letters("I", "I", "I", "I"),  # and B between two chunks of a type
-    "iob2": _Letters("B", "I", "I", "B"),
-    "iobes": _Letters("B", "I", "E", "S"),
-    "bmes": _Letters("B", "M", "E", "S"),
-    "bilou": _Letters("B", "I", "L", "U"),
+LETTERS = {
+    "iob1": Letters("I", "I", "I", "I"),  # and B between two chunks of a type
+    "iob2": Letters("B", "I", "I", "B"),
+    "iobes": Letters("B", "I", "E", "S"),
+    "bmes": Letters("B", "M", "E", "S"),
+    "bilou": Letters("B", "I", "L", "U"),
 }
 _OTHER_NAMES = {"bio": "iob2", "bioes": "iobes", "bmeso": "bmes"}
-SCHEMES = tuple(_LETTERS)
+SCHEMES = tuple(LETTERS)
+_ENTITIES = "entities, like O or B-PER"
 
 
 class Scheme:
@@ -71,13 +73,12 @@ class Scheme:
 
     def __init__(self, name: str) -> None:
         self.name = _OTHER_NAMES.get(name.lower(), name.lower())
-        if self.name not in _LETTERS:
+        if self.name not in LETTERS:
             raise ConfigError(f"no scheme of tags is called {name!r}: {', '.join(SCHEMES)}")
-        self._letters = _LETTERS[self.name]
-        self._known = {*self._letters, "B"}
-        # Letters before which, and after which, a chunk always ends.
-        self._begins = {"B", self._letters.only} - {self._letters.inside}
-        self._ends = {self._letters.last, self._letters.only} - {self._letters.inside, "B"}
+        self._letters = letters = LETTERS[self.name]
+        self._known = {*letters, "B"}
+        self._begins = {"B", letters.only} - {letters.inside}
+        self._ends = {letters.last, letters.only} - {letters.inside, "B"}
 
     def read(self, tags: Sequence[str]) -> list[Chunk]:
         """The chunks of tags.
@@ -120,27 +121,7 @@ class Scheme:
         Raises:
             TagError: a tag is not in the scheme.
         """
-        chunks: list[Chunk] = []
-        start, kind, is_open = 0, "", False
-        for place, tag in enumerate(tags):
-            if tag == "O":
-                if is_open:
-                    chunks.append(Chunk(start, place, kind))
-                    is_open = False
-                continue
-            letter, hyphen, new = tag.partition("-")
-            if letter not in self._known or (hyphen and not new):
-                raise TagError(f"{tag!r} is no tag of {self.name}", place)
-            if not is_open or letter in self._begins or new != kind:
-                if is_open:
-                    chunks.append(Chunk(start, place, kind))
-                start, kind, is_open = place, new, True
-            if letter in self._ends:
-                chunks.append(Chunk(start, place + 1, kind))
-                is_open = False
-        if is_open:
-            chunks.append(Chunk(start, len(tags), kind))
-        return chunks
+        return _chunks(tags, self._known, self._begins, self._ends, self.name)
 
     def _explain(self, tags: Sequence[str], written: str, place: int) -> str:
         before = f"after {tags[place - 1]!r}" if place else "at the beginning"
@@ -148,6 +129,54 @@ class Scheme:
         return (
             f"{tags[place]!r} {before} and {after} is not {self.name}, which has {written!r} there"
         )
+
+
+def guess_entities(tags: Sequence[str]) -> list[Chunk]:
+    """The chunks of tags in any of the schemes, as `Scheme.guess` has them; all have a type.
+
+    Raises:
+        TagError: a tag is in no scheme, or without a type.
+    """
+    chunks = _chunks(tags, set("BIMELSU"), set("BSU"), set("ESLU"), _ENTITIES)
+    for chunk in chunks:
+        if not chunk.type:
+            raise _no_tag(tags, chunk.start, _ENTITIES)
+    return chunks
+
+
+def _chunks(
+    tags: Sequence[str],
+    known: AbstractSet[str],
+    begins: AbstractSet[str],
+    ends: AbstractSet[str],
+    name: str,
+) -> list[Chunk]:
+    """The chunks, by the letters before which, and after which, a chunk always ends."""
+    chunks: list[Chunk] = []
+    start, kind, is_open = 0, "", False
+    for place, tag in enumerate(tags):
+        if tag == "O":
+            if is_open:
+                chunks.append(Chunk(start, place, kind))
+                is_open = False
+            continue
+        letter, hyphen, new = tag.partition("-")
+        if letter not in known or (hyphen and not new):
+            raise _no_tag(tags, place, name)
+        if not is_open or letter in begins or new != kind:
+            if is_open:
+                chunks.append(Chunk(start, place, kind))
+            start, kind, is_open = place, new, True
+        if letter in ends:
+            chunks.append(Chunk(start, place + 1, kind))
+            is_open = False
+    if is_open:
+        chunks.append(Chunk(start, len(tags), kind))
+    return chunks
+
+
+def _no_tag(tags: Sequence[str], place: int, name: str) -> TagError:
+    return TagError(f"{tags[place]!r} is no tag of {name}", place)
 
 
 class Retag:

@@ -26,6 +26,7 @@ _RECALL = 0.95  # of candidates at the threshold
 _MOST_ROWS = 32
 _NEIGHBOURS = 100  # in a band's order, that a sketch is compared with
 _AT_ONCE = 1 << 15  # pairs compared in one step
+_PIECE = 1 << 16  # shingles of a text hashed in one step
 _CHANCE = 1 / 256  # of two bytes to be equal
 
 Sketches = NDArray[np.uint8]
@@ -60,6 +61,16 @@ def sketch(texts: Sequence[str], shingle: int) -> Sketches:
 
     A text shorter than a shingle is one shingle.
     """
+    least = _least([text[: _PIECE + shingle - 1] for text in texts], shingle)
+    for row, text in zip(least, texts, strict=True):
+        for start in range(_PIECE, len(text) - shingle + 1, _PIECE):
+            piece = text[start : start + _PIECE + shingle - 1]
+            np.minimum(row, _least([piece], shingle)[0], out=row)
+    return (_mix(least) >> np.uint64(56)).astype(np.uint8)
+
+
+def _least(texts: Sequence[str], shingle: int) -> _Words:
+    """The smallest value of each hash function, shape (texts, 128)."""
     padded = [text.ljust(shingle, "\0") for text in texts]
     lengths = np.array([len(text) for text in padded])
     points = np.frombuffer("".join(padded).encode("utf-32-le"), "<u4").astype(np.uint64)
@@ -73,12 +84,12 @@ def sketch(texts: Sequence[str], shingle: int) -> Sketches:
     hashes = _mix(hashes[owner[:width] == owner[shingle - 1 :]])
     counts = lengths - shingle + 1
     starts = np.cumsum(counts) - counts
-    made = np.empty((len(texts), SIZE), np.uint8)
+    made = np.empty((len(texts), SIZE), np.uint64)
     values = np.empty_like(hashes)
     for place in range(SIZE):
         np.bitwise_xor(hashes, _MASKS[place], out=values)
         np.multiply(values, _FACTORS[place], out=values)
-        made[:, place] = _mix(np.minimum.reduceat(values, starts)) >> np.uint64(56)
+        made[:, place] = np.minimum.reduceat(values, starts)
     return made
 
 

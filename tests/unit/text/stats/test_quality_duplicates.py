@@ -118,6 +118,17 @@ def test_short_texts_and_batches_do_not_change_a_sketch():
     assert (sketch(["中" * 9], SHINGLE)[0] == together[5]).all()
 
 
+@pytest.mark.parametrize("length", [(1 << 16) + 2, (1 << 16) + 3, (1 << 16) + 4, 200_001])
+def test_a_text_of_several_pieces_has_the_sketch_of_all_its_shingles(length):
+    # The same shingles in a few letters, and in many more than are hashed in one step.
+    short, long = ("abcde" * 3, ("abcde" * 50_000)[: length - length % 5])
+    for end in ("", "x", "xyzw"):
+        assert (
+            sketch([short + end, long + end], SHINGLE)[0] == sketch([long + end], SHINGLE)
+        ).all()
+    assert (sketch([long], SHINGLE) != sketch([long + "xyzw"], SHINGLE)).any()
+
+
 @pytest.mark.parametrize("threshold", [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0])
 def test_bands_have_the_most_rows_that_find_95_in_100_at_the_threshold(threshold):
     rows, count = bands(threshold)

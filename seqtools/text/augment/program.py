@@ -6,12 +6,12 @@ circle, however much the program holds back.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from types import TracebackType
 
@@ -19,6 +19,8 @@ from seqtools.errors import SeqtoolsError
 
 _READ_SIZE = 1 << 18
 _PATIENCE = 2.0  # seconds that a program has to end when it is told to
+_STEP = 0.01  # seconds between two looks whether it has
+_NONE = 0  # a signal that only asks whether there is anybody
 
 
 class Program:
@@ -133,20 +135,25 @@ class Program:
 
     def _end(self) -> None:
         """Have no process left; what it has not written yet is lost."""
-        process = self._process
+        deadline = time.monotonic() + _PATIENCE
+        left = self._process.returncode is None and self._signal(signal.SIGTERM)
         try:
-            if process.returncode is None:
-                self._signal(signal.SIGTERM)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(_PATIENCE)
+            while left and time.monotonic() < deadline:
+                time.sleep(_STEP)
+                self._process.poll()
+                left = self._signal(_NONE)  # the shell may be gone before what it has started
         finally:
-            if process.returncode is None:
+            if left:
                 self._signal(signal.SIGKILL)
-                process.wait()
+            self._process.wait()
 
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
+    def _signal(self, number: int) -> bool:
+        """Whether there was a process of the group to send it to."""
+        try:
             os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            return False
+        return True
 
 
 def _ending(status: int) -> str:

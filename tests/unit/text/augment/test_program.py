@@ -107,7 +107,13 @@ def test_it_is_idle_before_each_wait():
 
 
 @pytest.mark.parametrize(
-    "command", ["cat", "trap '' TERM; while :; do sleep 0.05; done", "cat | cat"]
+    "command",
+    [
+        "cat",
+        "trap '' TERM; while :; do sleep 0.05; done",
+        "cat | cat",
+        "(trap '' TERM; sleep 300) | cat",
+    ],
 )
 def test_no_process_is_left_on_an_error(command, monkeypatch):
     monkeypatch.setattr("seqtools.text.augment.program._PATIENCE", 0.3)

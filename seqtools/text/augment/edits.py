@@ -187,11 +187,15 @@ class Insert:
         places = self.amount.free(units)
         tokens = [units[place][0] for place in places if len(units[place]) == 1]
         make = self.source(sentence, tokens)
-        if make is not None:
-            for _ in range(self.amount.of(len(units))):
-                unit = make(draw)
-                units.insert(below(draw, len(units) + 1), unit)
-        return units
+        if make is None:
+            return units
+        added = [make(draw) for _ in range(self.amount.of(len(units)))]
+        # One after the other, each at any place, is the same as to draw which places of the longer
+        # sentence they have, but would take quadratic time.
+        size = len(units) + len(added)
+        at = dict(zip(sample(range(size), len(added), draw), added, strict=True))
+        old = iter(units)
+        return [at[place] if place in at else next(old) for place in range(size)]
 
 
 def from_sentence(sentence: Sentence, tokens: Sequence[Row]) -> MakeUnit | None:

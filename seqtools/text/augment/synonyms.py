@@ -69,7 +69,9 @@ class Synonyms:
         """
         found = self._found.get(token)
         if found is None:
-            found = self._found[token] = self._look_up(token)
+            found = self._look_up(token)
+            if found:  # of the others there is no end
+                self._found[token] = found
         return found
 
     def _look_up(self, token: str) -> list[Pieces]:

@@ -122,6 +122,19 @@ def test_an_insertion_draws_token_and_place_alike():
     close(found, expected)
 
 
+def test_insertions_are_one_after_the_other_each_at_any_place():
+    edit = Insert(Amount(0.7), FromVocabulary(Vocabulary(["x", "y"], {}, [1, 2])))
+    found = law(edit, plain("abc"))
+    expected = collections.Counter()
+    for (first, one), (second, other) in itertools.product((("x", 1 / 3), ("y", 2 / 3)), repeat=2):
+        for place, later in itertools.product(range(4), range(5)):
+            made = [*"abc"]
+            made.insert(place, first)
+            made.insert(later, second)
+            expected["".join(made)] += one * other / 20
+    close(found, expected)
+
+
 def test_tokens_of_a_vocabulary_come_by_their_counts():
     vocabulary = Vocabulary(["<unk>", "p", "q", "r"], {"unk": 0}, [5, 1, 0, 3])
     found = law(Insert(Amount(0.1), FromVocabulary(vocabulary)), plain("a"))

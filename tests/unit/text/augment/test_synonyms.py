@@ -48,6 +48,13 @@ def test_case(token, made):
     assert match_case(token, ("large",)) == (made,)
 
 
+def test_words_that_are_not_there_are_not_kept():
+    synonyms = Synonyms(groups=[["big", "large"]])
+    for token in ("Big", *map(str, range(100))):
+        synonyms.of(token)
+    assert set(synonyms._found) == {"Big"}
+
+
 def test_underscores_alone_are_a_token():
     assert Synonyms(entries=[("a", ["_", "b_", "_c_d"])]).of("a") == [("_",), ("b",), ("c", "d")]
 

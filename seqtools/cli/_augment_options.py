@@ -32,8 +32,6 @@ class Plan:
     def __post_init__(self) -> None:
         if self.field in self.align:
             raise click.UsageError(f"--align {self.field} is the --field itself.")
-        if "none" in self.align and len(self.align) > 1:
-            raise click.UsageError("--align none goes with no other --align.")
         if len(set(self.align)) < len(self.align):
             raise click.UsageError("--align names a field twice.")
 
@@ -49,8 +47,8 @@ class Plan:
         """Write the copies."""
         from seqtools.text.augment.copies import Copier, Number, Tokens
 
-        align = None if not self.align else tuple(name for name in self.align if name != "none")
-        tokens = Tokens(self.field, align, self.scheme)
+        align = tuple(name for name in self.align if name != "none")
+        tokens = Tokens(self.field, align, "none" not in self.align, self.scheme)
         number = Number(self.copies, self.keep, self.drop_unchanged)
         with Session(streams) as session:
             counts = session.filter(
@@ -69,13 +67,13 @@ plan_options = collect(
         ),
         click.option(
             "--align", metavar="FIELD", multiple=True,
-            help="A list that goes with the tokens, a value for each; repeatable, or none."
-            "  [default: tags and pos of the field, where a record has them]",
+            help="One more list that goes with the tokens, a value for each; repeatable. So do tags"
+            " and pos of the field, where a record has them, unless one FIELD is none.",
         ),
         click.option(
             "--scheme", type=click.Choice(["auto", "iob2", "iobes", "bmes", "bilou", "none"]),
             default="auto", show_default=True,
-            help="What tags mark spans, which stay whole; auto looks at their letters.",
+            help="How tags mark spans, which stay whole; auto looks at the letters of a record's.",
         ),
         click.option(
             "--rate", type=FiniteFloat(0, 1, low_open=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -17,6 +17,8 @@ from seqtools.streams.parallel import Reject
 
 if TYPE_CHECKING:
     from seqtools.text.augment.program import Program
+
+_SHOWN = 60  # characters of an id
 
 
 @dataclass(frozen=True)
@@ -198,14 +200,13 @@ class Exchange:
 
     def _checked(self, record: records.Record, line: bytes) -> records.Record:
         made = records.loads(line)
-        if "id" in record and not _same(made.get("id"), record["id"]):
-            raise RecordError(f"id {_show(made.get('id'))} for {_show(record['id'])}")
+        if "id" in record:
+            sent, back = records.dumps(record["id"]), records.dumps(made.get("id"))
+            if sent != back:
+                raise RecordError(f"id {_show(back)} for {_show(sent)}")
         return made
 
 
-def _same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and bool(one == other)
-
-
-def _show(value: Any) -> str:
-    return records.dumps(value).decode()
+def _show(value: bytes) -> str:
+    text = value.decode()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

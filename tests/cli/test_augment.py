@@ -69,6 +69,22 @@ def test_stages_one_after_the_other_keep_the_first_origin():
     assert [record.get("augmented_from") for record in records] == [None, "x", "x", "x"]
 
 
+def test_what_a_hint_says_can_be_done():
+    data = b'{"tokens":["a","b"],"pos":["A","B"],"tags":["O","S-X"],"lemma":["1","2"]}\n'
+    done = run("seq-augment", "swap", "--align", "lemma", stdin=data)
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == {
+        "tokens": ["b", "a"],
+        "pos": ["B", "A"],
+        "tags": ["S-X", "O"],
+        "lemma": ["2", "1"],
+        "augmented_from": 1,
+    }
+    done = run("seq-augment", "swap", "--align", "none", "--align", "lemma", stdin=data)
+    assert json.loads(done.stdout)["tags"] == ["O", "S-X"]
+    assert "--align tags would have it" in done.stderr
+
+
 def test_what_is_said_of_copies():
     data = b'{"tokens":["a"],"lemma":["A"]}\n' * 2
     done = run("seq-augment", "swap", "--copies", "2", stdin=data)
@@ -90,7 +106,6 @@ def test_what_is_said_of_copies():
         ("swap --distance 2 --rate 0.1", 2, "--rate makes no sense"),
         ("swap --rate 0", 2, "above 0"),
         ("swap --align tokens", 2, "is the --field itself"),
-        ("swap --align none --align pos", 2, "goes with no other"),
         ("swap --align pos --align pos", 2, "twice"),
         ("swap --stopwords missing", 2, "missing: No such file"),
         ("insert --synonyms s --vocab v", 2, "exclude each other"),
@@ -165,6 +180,17 @@ def test_programs_that_do_not_keep_to_it(program, said, times, tmp_path):
     assert done.stderr.count("\n") == 1
     assert said in done.stderr
     assert target.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("name", ["1.5", "null", "[1,{}]", "7" * 5000])
+def test_ids_of_any_kind_come_back(name):
+    done = pipe("cat", f'{{"id":{name}}}\n'.encode())
+    assert (done.status, done.stderr) == (0, "")
+    origin = "1" if name == "null" else name
+    assert done.stdout.decode() == f'{{"augmented_from":{origin}}}\n'
+    other = pipe(f"echo '{{\"id\":{name}1}}'", b'{"id":"' + b"x" * 100 + b'"}\n')
+    assert other.status == 1
+    assert len(other.stderr) < 250
 
 
 def test_a_program_that_is_not_there_says_so_itself():

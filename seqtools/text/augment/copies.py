@@ -10,7 +10,7 @@ from typing import Any
 from seqtools.errors import RecordError
 from seqtools.streams.records import Record, dumps, get, get_tokens, name_of, to_line
 from seqtools.text.augment.edits import Edit, Row, Sentence
-from seqtools.text.augment.labels import read_labels
+from seqtools.text.augment.labels import Labels, look_like_tags, read_labels
 from seqtools.text.fields import base, derived
 
 ORIGIN = "augmented_from"
@@ -35,10 +35,8 @@ def as_copy(record: Record, origin: Record, number: int) -> Record:
     The copy of a copy that has no `id` keeps what it was made of in the first place.
     """
     copy = {key: value for key, value in record.items() if key != "id"}
-    if ORIGIN not in origin or "id" in origin:
-        copy[ORIGIN] = name_of_record(origin, number)
-    else:
-        copy[ORIGIN] = origin[ORIGIN]
+    name = origin.get("id")
+    copy[ORIGIN] = origin.get(ORIGIN, number) if name is None else name
     return copy
 
 
@@ -48,13 +46,14 @@ class Tokens:
 
     Attributes:
         field: a list of tokens.
-        align: lists with a value for each token; None: the tags and pos of the field, where a
-            record has them.
-        scheme: of their tags, as `read_labels` takes it.
+        align: more lists with a value for each token.
+        beside: so have the tags and pos of the field, where a record has them.
+        scheme: of all tags, as `read_labels` takes it.
     """
 
     field: str = "tokens"
-    align: tuple[str, ...] | None = None
+    align: tuple[str, ...] = ()
+    beside: bool = True
     scheme: str = "auto"
 
     @property
@@ -66,12 +65,10 @@ class Tokens:
 
     def aligned(self, record: Record) -> tuple[str, ...]:
         """The fields of this record that go with the tokens."""
-        if self.align is not None:
+        if self.text is None or not self.beside:
             return self.align
-        if self.text is None:
-            return ()
         names = (derived(self.text, suffix) for suffix in _BESIDE)
-        return tuple(name for name in names if name in record)
+        return tuple(dict.fromkeys((*(name for name in names if name in record), *self.align)))
 
     def read(self, record: Record) -> Sentence:
         """Take the tokens, and what goes with them, out of a record.
@@ -85,8 +82,7 @@ class Tokens:
             return Sentence([[(token,)] for token in tokens])
         columns = [self._column(record, field, len(tokens)) for field in fields]
         labels = [
-            read_labels(field, column, self.scheme)
-            for field, column in zip(fields, columns, strict=True)
+            self._labels(field, column) for field, column in zip(fields, columns, strict=True)
         ]
         units: list[list[Row]] = []
         for place, row in enumerate(zip(tokens, *columns, strict=True)):
@@ -103,6 +99,14 @@ class Tokens:
             return frozenset()
         made = {self.text, *(derived(self.text, suffix) for suffix in (*_MADE, "pos"))}
         return frozenset(made - {*fields})
+
+    def _labels(self, field: str, values: list[Any]) -> Labels:
+        """Parts of speech have no scheme; one that is named is for all else that may be tags."""
+        tags, pos = (self.text and derived(self.text, suffix) for suffix in _BESIDE)
+        scheme = self.scheme
+        if field == pos or not (scheme == "auto" or field == tags or look_like_tags(values)):
+            scheme = "none"
+        return read_labels(field, values, scheme)
 
     def _column(self, record: Record, field: str, size: int) -> list[Any]:
         values = get(record, field)

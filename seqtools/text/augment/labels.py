@@ -21,7 +21,7 @@ class Scheme(NamedTuple):
 
     Attributes:
         name: what it is called.
-        inside: neither the first nor the last of a span.
+        inside: neither the first nor the last of a span; empty where it is not known.
         end: the last of several.
         single: the only one.
     """
@@ -43,6 +43,7 @@ SCHEMES = {
     "bmes": Scheme("bmes", "M", "E", "S"),
     "bilou": Scheme("bilou", "I", "L", "U"),
 }
+_UNDECIDED = Scheme("iobes or bmes", "", "E", "S")  # no span is long enough to tell them apart
 
 
 class Labels(NamedTuple):
@@ -80,6 +81,9 @@ def read_labels(field: str, values: Sequence[Any], scheme: str) -> Labels:
 def stretch(tag: Any, size: int, scheme: Scheme | None) -> list[Any]:
     """The tags of `size` tokens that stand in the place of one with this tag.
 
+    Raises:
+        RecordError: what an inner token has is not known.
+
     >>> stretch("S-PER", 3, SCHEMES["bmes"])
     ['B-PER', 'M-PER', 'E-PER']
     >>> stretch("I-PER", 2, SCHEMES["iob2"])
@@ -90,11 +94,18 @@ def stretch(tag: Any, size: int, scheme: Scheme | None) -> list[Any]:
     letter, kind = tag[0], tag[1:]
     first = "B" if letter in ("B", scheme.single) else scheme.inside
     last = scheme.end if letter in (scheme.end, scheme.single) else scheme.inside
+    if not scheme.inside and (size > 2 or not (first and last)):
+        raise RecordError(f"{tag} may be {scheme.name}: --scheme has to say which")
     return [first + kind, *[scheme.inside + kind] * (size - 2), last + kind]
 
 
+def look_like_tags(values: Sequence[Any]) -> bool:
+    """Whether each is what some scheme calls a tag."""
+    return all(type(tag) is str and _TAG.fullmatch(tag) for tag in values)
+
+
 def _guess(values: Sequence[Any]) -> Scheme | None:
-    if not all(type(tag) is str and _TAG.fullmatch(tag) for tag in values):
+    if not look_like_tags(values):
         return None
     letters = {tag[0] for tag in values}
     if "M" in letters:
@@ -103,9 +114,10 @@ def _guess(values: Sequence[Any]) -> Scheme | None:
         return SCHEMES["bilou"]
     if not letters & {"E", "S"}:
         return SCHEMES["iob2"]
+    if "I" in letters:
+        return SCHEMES["iobes"]
     # Without an inner token nothing tells these two apart but custom: words are cut by BMES.
-    typed = any("-" in tag for tag in values)
-    return SCHEMES["iobes" if typed or "I" in letters else "bmes"]
+    return _UNDECIDED if any("-" in tag for tag in values) else SCHEMES["bmes"]
 
 
 def _join(field: str, values: Sequence[Any], scheme: Scheme) -> list[bool]:

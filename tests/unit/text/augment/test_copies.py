@@ -67,10 +67,36 @@ def test_what_goes_with_the_tokens():
         span = copy["tokens"].index("b")
         assert copy["tags"][span : span + 2] == ["B-X", "I-X"]
         assert copy["tokens"][span + 1] == "c"
-    (copy,) = copies(record, tokens=Tokens(align=("more",)))
+    (copy,) = copies(record, tokens=Tokens(align=("more", "pos")))
+    assert [token.upper() for token in copy["tokens"]] == copy["more"] == copy["pos"]
+    assert sorted(copy["tags"]) == sorted(record["tags"]) != copy["tags"] != record["tags"]
+    (copy,) = copies(record, tokens=Tokens(align=("more",), beside=False))
     assert [token.upper() for token in copy["tokens"]] == copy["more"]
     assert copy["tags"] == record["tags"]
     assert "pos" not in copy
+
+
+@pytest.mark.parametrize("scheme", ["iob2", "auto"])
+def test_a_scheme_is_of_tags_and_not_of_parts_of_speech(scheme):
+    tokens = Tokens(align=("ner", "lemma"), scheme=scheme)
+    record = {
+        "tokens": [*"abc"],
+        "pos": ["M", "I", "E"],
+        "tags": ["O", "O", "O"],
+        "ner": ["B-X", "I-X", "O"],
+        "lemma": ["B", "I", "A"],
+    }
+    assert [len(unit) for unit in tokens.read(record).units] == [2, 1]
+    for field in ("tags", "ner"):
+        with pytest.raises(RecordError, match=f'"{field}" has I-X after O, which is not iob2'):
+            tokens.read({**record, field: ["O", "I-X", "O"]})
+
+
+def test_tags_that_are_surely_tags_must_be_of_the_scheme():
+    record = {"tokens": ["a", "b"], "tags": ["B-X", "X"]}
+    assert len(Tokens().read(record).units) == 2
+    with pytest.raises(RecordError, match='"tags" has X after B-X'):
+        Tokens(scheme="iob2").read(record)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +136,10 @@ def test_what_is_drawn_depends_on_the_name_alone():
         ({"id": "x", "augmented_from": 3}, "x"),
         ({"augmented_from": 3}, 3),
         ({"id": None}, 8),
+        ({"id": None, "augmented_from": 3}, 3),
         ({}, 8),
+        ({"id": 1.5}, 1.5),
+        ({"id": [1, "a"]}, [1, "a"]),
         ({"id": 2**70}, 2**70),
     ],
 )

@@ -46,6 +46,15 @@ def test_a_longer_token_leaves_the_spans_as_they_are(scheme):
             assert spans(made, scheme) == expected
 
 
+def test_an_inner_tag_is_not_guessed():
+    scheme = read_labels("tags", ["B-X", "E-X", "O", "S-X"], "auto").scheme
+    assert stretch("S-X", 2, scheme) == ["B-X", "E-X"]
+    assert stretch("B-X", 1, scheme) == ["B-X"]
+    for tag, size in (("B-X", 2), ("E-X", 2), ("S-X", 3)):
+        with pytest.raises(RecordError, match=f"{tag} may be iobes or bmes: --scheme"):
+            stretch(tag, size, scheme)
+
+
 def test_what_is_no_span_is_repeated():
     assert stretch("NN", 3, None) == ["NN"] * 3
     assert stretch("O", 2, SCHEMES["bmes"]) == ["O", "O"]
@@ -57,7 +66,8 @@ def test_what_is_no_span_is_repeated():
         ("B-X I-X O", "iob2"),
         ("B I B", "iob2"),
         ("O O", "iob2"),
-        ("B-X E-X S-X", "iobes"),
+        ("B-X E-X S-X", "iobes or bmes"),
+        ("S-X O", "iobes or bmes"),
         ("B-X I-X E-X", "iobes"),
         ("B-X M-X E-X", "bmes"),
         ("S B E", "bmes"),

@@ -27,7 +27,7 @@ class Sentences:
     """Lines to sentences, see `Grouping`: what stands between blank lines.
 
     The line that begins a document (CoNLL-2003), `-DOCSTART-` and more columns, goes with the
-    sentence after it, and is left out where there is none.
+    sentence after it, and is left out where there is none before the next such line.
     """
 
     closing = re.compile(rb"(?:\A|\n)[ \t\r]*\n")
@@ -49,10 +49,12 @@ class Sentences:
         document = b""
         end = begin
         for lines, border in zip(parts[::2], parts[1::2], strict=False):
-            whole = document + lines
             if lines.startswith(DOCSTART.encode()) and b"\n" not in lines:
-                document = whole + border
+                above += document.count(b"\n")
+                end += len(document)
+                document = lines + border
                 continue
+            whole = document + lines
             if lines.strip(b" \t\r"):
                 groups.append(Group(above, whole + b"\n"))
             above += whole.count(b"\n") + border.count(b"\n")
@@ -117,7 +119,9 @@ class Conll:
         """
         columns = get_columns(record, [name for name, _ in self.layout.taken])
         self.change(columns, None)
-        separator = self.separator or "\t"
+        # Where there is but one column no line has a tab, so blanks would make several of it.
+        only = (self.layout.size or self.layout.least) == 1
+        separator = self.separator or (" " if only else "\t")
         for name, values in columns.items():
             check_values(values, name, separator)
         size = len(columns[self.layout.taken[0][0]])
@@ -186,16 +190,17 @@ def read_head(
         if lines[place].strip(_BLANKS):
             record["docstart"] = lines[place]
         place += 1
+    comments: dict[str, list[str]] = {}
     while place < len(lines) and (found := read(lines[place])) is not None:
         key, value = found
         if key in RESERVED:
             raise RecordError(f"a comment cannot be called {key!r}", place)
-        old = record.get(key)
-        if type(old) is str:
-            record[key] = old if value is True else f"{old}\n{value}"
-        else:
-            record[key] = value
+        values = comments.setdefault(key, [])
+        if value is not True:
+            values.append(str(value))
         place += 1
+    for key, values in comments.items():
+        record[key] = "\n".join(values) if values else True
     return record, place
 
 

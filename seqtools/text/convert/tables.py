@@ -122,7 +122,8 @@ class Csv:
         ConfigError: no delimiter can be this.
     """
 
-    closing = re.compile(b'"')  # a field that a block leaves open goes on to a mark
+    # A field that a block leaves open goes on to a mark that is not doubled.
+    closing = re.compile(rb'(?<!")(?:"")*+"(?!")')
 
     def __init__(self, delimiter: str = ",", *, quote_all: bool = False) -> None:
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':

@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -5,7 +7,7 @@ from hypothesis import strategies as st
 from seqtools.errors import ConfigError, RecordError
 from seqtools.text.convert.columns import plain_layout
 from seqtools.text.convert.conll import Conll, Sentences
-from seqtools.text.convert.tags import Retag, Scheme
+from seqtools.text.tags import Retag, Scheme
 
 TAGGED = Conll(plain_layout(["tokens", "tags"]))
 IOB2 = Retag(Scheme("iob2"), Scheme("iob2"))
@@ -26,9 +28,10 @@ def test_sentences_stand_between_blank_lines() -> None:
 def test_the_start_of_a_document_goes_with_its_first_sentence() -> None:
     data = b"-DOCSTART- O\n\na O\n\nb O\n\n-DOCSTART- O\n\n-DOCSTART- O\n\nc O\n\n-DOCSTART- O\n\n"
     start = b"-DOCSTART- O\n\n"
-    assert cut(data) == [(0, start + b"a O\n"), (4, b"b O\n"), (6, 2 * start + b"c O\n")]
+    assert cut(data) == [(0, start + b"a O\n"), (4, b"b O\n"), (8, start + b"c O\n")]
     assert cut(start, last=False) == []
     assert Sentences().cut(start, last=False)[1] == 0
+    assert Sentences().cut(2 * start, last=False) == ([], len(start))  # the first is let go of
 
 
 LINES = st.lists(
@@ -144,9 +147,10 @@ def test_records_that_are_no_sentence(record, reason: str) -> None:
 def test_blanks_between_columns_leave_none_within() -> None:
     blank = Conll(TAGGED.layout, separator=" ")
     assert blank.write({"tokens": ["a"], "tags": ["O"]}) == "a O\n"
-    for token in ("a b", "a\tb"):
+    single = Conll(plain_layout(["tokens"]))  # a tab between columns, but there is none
+    for token, conll in itertools.product(("a b", "a\tb"), (blank, single)):
         with pytest.raises(RecordError, match="a column cannot hold it"):
-            blank.write({"tokens": [token], "tags": ["O"]})
+            conll.write({"tokens": [token], "tags": ["O"]})
     with pytest.raises(RecordError, match="would be read as no token"):
         Conll(plain_layout(["a", "b", "c", "d"]), separator=" ").write(
             {"a": ["#"], "b": ["x"], "c": ["="], "d": ["y"]}
@@ -161,11 +165,14 @@ def test_columns_that_are_nothing_are_underscores() -> None:
 TOKENS = st.lists(st.text(st.sampled_from("ab# =\u3000𠮷-\r"), max_size=4), min_size=1, max_size=4)
 
 
-@given(TOKENS, TOKENS, st.sampled_from(["\t", " "]))
-def test_what_is_written_is_read(tokens, tags, separator: str) -> None:
+@given(TOKENS, TOKENS, st.sampled_from(["\t", " ", None]), st.booleans())
+def test_what_is_written_is_read(tokens, tags, separator: str | None, tagged: bool) -> None:
     size = min(len(tokens), len(tags))
     record = {"tokens": tokens[:size], "tags": tags[:size]}
     conll = Conll(TAGGED.layout, separator=separator)
+    if not tagged:
+        del record["tags"]
+        conll = Conll(plain_layout(["tokens"]), separator=separator)
     try:
         text = conll.write(record) + "\n"
     except RecordError:

@@ -107,6 +107,20 @@ def test_csv_may_be_cut_anywhere_between_lines(rows, data) -> None:
     assert [group.raw for group in [*groups, *rest]] == cut(table, text.encode())
 
 
+LINES = st.lists(st.text(st.sampled_from('a,"')), max_size=6).map(
+    lambda lines: "".join(line + "\n" for line in lines).encode()
+)
+
+
+@given(LINES, LINES)
+def test_what_closes_a_row_is_seen(first: bytes, more: bytes) -> None:
+    table = Csv()
+    held = first[table.cut(first, last=False)[1] :]
+    if held:
+        closed = table.cut(held + more, last=False)[0] != []
+        assert closed == (table.closing.search(more) is not None)
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [

@@ -255,6 +255,22 @@ def test_a_threshold_needs_counts(subwords) -> None:
     assert done.stderr == "seq-tokenize: v: --threshold needs counts, and it has none\n"
 
 
+@pytest.mark.parametrize("kind", ["whitespace", "word", "char", "byte"])
+def test_ten_megabytes_in_one_record(kind: str) -> None:
+    text = "ab, ¾" * 1_000_000 + "ab" * 2_000_000
+    of = ("--field", "src", "--quiet")
+    done = run(TOKENIZE, kind, "--lossless", *of, stdin=texts(text), timeout=240)
+    assert (done.status, done.stderr) == (0, "")
+    tokens = json.loads(done.stdout)["src_tokens"]
+    if kind == "byte":
+        assert bytes(int(token[3:5], 16) for token in tokens) == text.encode()
+    else:
+        assert "".join(tokens) == text
+    spaced = ["--keep-space"] if kind != "byte" else []
+    back = run(TOKENIZE, kind, "--reverse", *spaced, *of, stdin=done.stdout, timeout=240)
+    assert json.loads(back.stdout)["src"] == text
+
+
 def test_ten_megabytes_of_pieces_in_one_record(subwords) -> None:
     text = "ab 3.14 " * 1_300_000
     piped = (TOKENIZE, "sentencepiece", "--subword-model", "m", "--quiet", "--lossless")

@@ -7,7 +7,10 @@ a genitive, whether a hyphen is a dash or half of a compound.
 
 from __future__ import annotations
 
+import bisect
+import functools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -72,6 +75,7 @@ class _Rules:
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = tokens
         self._closers: list[tuple[str, ...]] = []  # of the quotations that are open
+        self._open: Counter[str] = Counter()  # of how many of them a token is a closer
         asian = sum(_CJK.match(token) is not None for token in tokens)
         # Foreign words in Chinese stand without spaces, Chinese words in a foreign text do not.
         self._asian = asian > 0 and 2 * asian >= sum(map(_is_word, tokens))
@@ -90,7 +94,7 @@ class _Rules:
         if _is_word(token):
             return _NONE
         symbol = token[:1]
-        if token in _QUOTES or (self._closers and any(token in some for some in self._closers)):
+        if token in _QUOTES or self._open.get(token):
             return self._quote(position)
         if token.strip(
             symbol
@@ -118,25 +122,44 @@ class _Rules:
                 return _BOTH  # Inc.'s
             if _ELIDED.fullmatch(after):
                 return _AFTER
-        for depth in reversed(range(len(self._closers))):
-            if token in self._closers[depth]:
-                del self._closers[depth:]
-                return _BEFORE
+        if self._open[token]:
+            self._close(token)
+            return _BEFORE
         close = self._find(_QUOTES[token], position + 1)
         genitive = token == "'" and before.endswith(_S)
         if close and not (genitive and self._tokens[close - 1].endswith(_S)):
             self._closers.append(_QUOTES[token])
+            self._open.update(_QUOTES[token])
             return _AFTER
         # Nothing closes it: inches, the genitive of a plural, or letters left out.
         last = position + 1 == len(self._tokens)
         return _BEFORE if genitive or last or before[-1:].isdigit() else _AFTER
 
+    def _close(self, token: str) -> None:
+        """End the innermost quotation that the token may close, and those within."""
+        while self._open[token]:
+            closers = self._closers.pop()
+            self._open.subtract(closers)
+            if token in closers:
+                break
+
     def _find(self, wanted: Sequence[str], start: int) -> int | None:
         """Position of the first of the tokens `wanted`, from `start` on."""
-        for position in range(start, len(self._tokens)):
-            if self._tokens[position] in wanted:
-                return position
-        return None
+        found = []
+        for token in wanted:
+            places = self._places[token]
+            next_one = bisect.bisect_left(places, start)
+            found += places[next_one : next_one + 1]
+        return min(found, default=None)
+
+    @functools.cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """Where each token that may close a quotation stands."""
+        places: dict[str, list[int]] = {token: [] for some in _QUOTES.values() for token in some}
+        for position, token in enumerate(self._tokens):
+            if token in places:
+                places[token].append(position)
+        return places
 
     def _dash(self, position: int) -> _Glue:
         token = self._tokens[position]

@@ -66,6 +66,14 @@ def test_tokens_that_come_from_elsewhere(tokens: list[str], text: str) -> None:
     assert join_words(tokens) == text
 
 
+def test_many_quotations_take_no_longer_than_they_are_many() -> None:
+    many = 60_000  # would take minutes if each looked at all the others
+    assert join_words(["«", "a"] * many) == " ".join(["«a"] * many)
+    assert join_words(["«"] * many + ["»"] * many) == "«" * many + "»" * many
+    ends = ["«", "„"] * many + ["a", "»"]  # a mark closes those within, too
+    assert join_words([*ends, "”"]) == "«„" * many + "a»”"
+
+
 def test_the_bleu_of_text_that_went_through_is_that_of_the_text() -> None:
     from sacrebleu.metrics import BLEU
 

@@ -13,10 +13,11 @@ import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from seqtools.errors import ConfigError, RecordError
+from seqtools.errors import ConfigError, FormatError, RecordError
 
 _ESCAPED = 0xDC00  # plus the byte; as UTF-8 it begins with 0xed 0xb0 to 0xed 0xb3
 _UTF_8_MARK = codecs.BOM_UTF8
+_NOT_OF_FILES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape")  # of names and sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +63,23 @@ class Encoding:
                 raise RecordError(f"U+{point:04X} is no character") from None
             raise RecordError(f"{self.name} has no U+{point:04X} ({text[error.start]})") from None
 
-    def recode(self, chunks: Iterator[bytes | None]) -> Iterator[bytes | None]:
-        """A file's content as UTF-8, in chunks; a None says that the next one is waited for."""
+    def recode(self, chunks: Iterator[bytes | None], source: str) -> Iterator[bytes | None]:
+        """A file's content as UTF-8, in chunks; a None says that the next one is waited for.
+
+        Raises:
+            FormatError: the file has no byte-order mark, and so no one can read it.
+        """
         if not self.recoded:
             yield from chunks
             return
         decoder = codecs.getincrementaldecoder(self.name)("seqtools-escape")
-        for chunk in chunks:
-            yield None if chunk is None else _to_utf_8(decoder.decode(chunk))
-        yield _to_utf_8(decoder.decode(b"", final=True))
+        try:
+            for chunk in chunks:
+                yield None if chunk is None else _to_utf_8(decoder.decode(chunk))
+            yield _to_utf_8(decoder.decode(b"", final=True))
+        except UnicodeError:  # bad bytes raise none
+            what = f"no byte-order mark, try {self.name}-le or {self.name}-be"
+            raise FormatError(f"{source}: not {self.name}: {what}") from None
 
     def _explain(self, raw: bytes, start: int) -> RecordError:
         before = raw[:start]
@@ -99,6 +108,8 @@ def encoding(name: str) -> Encoding:
         known = codecs.lookup(name).name
     except (LookupError, UnicodeError, ValueError):
         raise ConfigError(f"no encoding is called {name!r}") from None
+    if known in _NOT_OF_FILES:
+        raise ConfigError(f"{name!r} is no encoding of files")
     if known in ("utf-8", "utf-8-sig"):
         return Encoding("UTF-8" if not start else name, "utf-8", _UTF_8_MARK, start)
     if not _is_like_ascii(name):

@@ -193,7 +193,7 @@ def _read_file(
     tail: list[bytes] = []  # the beginning of a line
     held = 0
     try:
-        chunks = encoding.recode(_read_chunks(path, name, meter))
+        chunks = encoding.recode(_read_chunks(path, name, meter), name)
         for chunk in _drop_mark(chunks, encoding.mark):
             if chunk is None:
                 yield b"".join(whole), True

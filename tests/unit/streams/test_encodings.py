@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtools.errors import ConfigError, RecordError
+from seqtools.errors import ConfigError, FormatError, RecordError
 from seqtools.streams.encodings import UTF_8, encoding
 from seqtools.streams.files import WHOLE, read_blocks
 
@@ -58,7 +58,7 @@ def test_a_mark_at_the_start_of_a_file_alone_is_dropped(tmp_path, name: str) -> 
 def test_utf_16_in_pieces(text: str, size: int) -> None:
     data = text.encode("utf-16")
     chunks = iter([data[at : at + size] for at in range(0, len(data), size)])
-    assert b"".join(encoding("utf-16").recode(chunks)).decode() == text
+    assert b"".join(encoding("utf-16").recode(chunks, "f")).decode() == text
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,13 @@ def test_bad_bytes_spoil_their_line_alone(tmp_path, name: str, data: bytes, foun
     assert read(tmp_path, data, encoding(name)) == ["a", found, "b"]
 
 
+@pytest.mark.parametrize("name", ["utf-16", "utf-32"])
+def test_a_file_without_its_mark(tmp_path, name: str) -> None:
+    with pytest.raises(FormatError, match=f"f: not {name}: no byte-order mark, try {name}-le"):
+        read(tmp_path, TEXT.encode(f"{name}-le"), encoding(name))
+    assert read(tmp_path, b"", encoding(name)) == []
+
+
 def test_half_a_character_at_the_end(tmp_path) -> None:
     data = "a\nb".encode("utf-16-le") + b"\x00"
     assert read(tmp_path, data, encoding("utf-16-le")) == [
@@ -110,6 +117,12 @@ def test_characters_that_an_encoding_lacks() -> None:
 @pytest.mark.parametrize("name", ["klingon", "rot13", "base64", "undefined", "", "a\0b"])
 def test_what_is_no_encoding(name: str) -> None:
     with pytest.raises(ConfigError, match="no encoding is called"):
+        encoding(name)
+
+
+@pytest.mark.parametrize("name", ["idna", "Punycode", "unicode_escape", "raw_unicode_escape"])
+def test_what_is_no_encoding_of_files(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"'{name}' is no encoding of files"):
         encoding(name)
 
 

@@ -90,8 +90,8 @@ class Tokens:
                 units[-1].append(row)
             else:
                 units.append([row])
-        schemes = tuple(label.scheme for label in labels)
-        return Sentence(units, fields, schemes, tuple(label.outside for label in labels))
+        letters = tuple(label.letters for label in labels)
+        return Sentence(units, fields, letters, tuple(label.outside for label in labels))
 
     def stale(self, fields: tuple[str, ...]) -> frozenset[str]:
         """What does not hold for other tokens: the text, its ids, offsets and so on."""

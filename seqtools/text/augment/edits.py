@@ -20,8 +20,9 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from seqtools.errors import FormatError, RecordError
-from seqtools.text.augment.labels import Scheme, stretch
+from seqtools.text.augment.labels import stretch
 from seqtools.text.augment.synonyms import Pieces, Synonyms
+from seqtools.text.tags import Letters
 from seqtools.text.vocab import Vocabulary
 
 T = TypeVar("T")
@@ -37,20 +38,20 @@ class Sentence:
     Attributes:
         units: spans, and tokens that are in none.
         fields: what goes with the tokens.
-        schemes: of each field, or None.
+        letters: of the tags of each field, or None.
         outside: the value of each field for a token from elsewhere, None where nobody can know.
     """
 
     units: list[Unit]
     fields: tuple[str, ...] = ()
-    schemes: tuple[Scheme | None, ...] = ()
+    letters: tuple[Letters | None, ...] = ()
     outside: tuple[str | None, ...] = ()
 
     def replace(self, row: Row, pieces: Pieces) -> Unit:
         """Put pieces in the place of a token; their tags are of its span."""
         columns = [
-            stretch(value, len(pieces), scheme)
-            for value, scheme in zip(row[1:], self.schemes, strict=True)
+            stretch(value, len(pieces), letters)
+            for value, letters in zip(row[1:], self.letters, strict=True)
         ]
         return list(zip(pieces, *columns, strict=True))
 

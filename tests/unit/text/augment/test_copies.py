@@ -88,14 +88,14 @@ def test_a_scheme_is_of_tags_and_not_of_parts_of_speech(scheme):
     }
     assert [len(unit) for unit in tokens.read(record).units] == [2, 1]
     for field in ("tags", "ner"):
-        with pytest.raises(RecordError, match=f'"{field}" has I-X after O, which is not iob2'):
+        with pytest.raises(RecordError, match=f"\"{field}\": tag 2, 'I-X' after 'O'"):
             tokens.read({**record, field: ["O", "I-X", "O"]})
 
 
 def test_tags_that_are_surely_tags_must_be_of_the_scheme():
     record = {"tokens": ["a", "b"], "tags": ["B-X", "X"]}
     assert len(Tokens().read(record).units) == 2
-    with pytest.raises(RecordError, match='"tags" has X after B-X'):
+    with pytest.raises(RecordError, match="tag 2, 'X' is no tag of iob2"):
         Tokens(scheme="iob2").read(record)
 
 
@@ -104,7 +104,7 @@ def test_tags_that_are_surely_tags_must_be_of_the_scheme():
     [
         ({"tags": ["O"]}, r'"tags" has 1 items, but "tokens" has 4 \(see --align\)'),
         ({"tags": "O"}, '"tags" must be a list, got string'),
-        ({"tags": ["O", "I-X", "O", "O"]}, '"tags" has I-X after O'),
+        ({"tags": ["O", "I-X", "O", "O"]}, "\"tags\": tag 2, 'I-X' after 'O'"),
         ({"tokens": "a"}, '"tokens" must be a list of strings'),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from seqtools.errors import RecordError
 from seqtools.text.augment.labels import SCHEMES, read_labels, stretch
+from seqtools.text.tags import LETTERS as LETTERS_OF
 from tests.unit.text.augment.tags import LETTERS, spans
 
 
@@ -38,7 +39,7 @@ def test_a_longer_token_leaves_the_spans_as_they_are(scheme):
         before = spans(tags, scheme)
         for place, size in itertools.product(range(len(tags) if before else 0), (1, 2, 3, 4)):
             made = [*tags]
-            made[place : place + 1] = stretch(tags[place], size, SCHEMES[scheme])
+            made[place : place + 1] = stretch(tags[place], size, LETTERS_OF[scheme])
             expected = [
                 (kind, start + (size - 1) * (start > place), end + (size - 1) * (end > place))
                 for kind, start, end in before
@@ -47,17 +48,17 @@ def test_a_longer_token_leaves_the_spans_as_they_are(scheme):
 
 
 def test_an_inner_tag_is_not_guessed():
-    scheme = read_labels("tags", ["B-X", "E-X", "O", "S-X"], "auto").scheme
-    assert stretch("S-X", 2, scheme) == ["B-X", "E-X"]
-    assert stretch("B-X", 1, scheme) == ["B-X"]
+    letters = read_labels("tags", ["B-X", "E-X", "O", "S-X"], "auto").letters
+    assert stretch("S-X", 2, letters) == ["B-X", "E-X"]
+    assert stretch("B-X", 1, letters) == ["B-X"]
     for tag, size in (("B-X", 2), ("E-X", 2), ("S-X", 3)):
         with pytest.raises(RecordError, match=f"{tag} may be iobes or bmes: --scheme"):
-            stretch(tag, size, scheme)
+            stretch(tag, size, letters)
 
 
 def test_what_is_no_span_is_repeated():
     assert stretch("NN", 3, None) == ["NN"] * 3
-    assert stretch("O", 2, SCHEMES["bmes"]) == ["O", "O"]
+    assert stretch("O", 2, LETTERS_OF["bmes"]) == ["O", "O"]
 
 
 @pytest.mark.parametrize(
@@ -76,17 +77,19 @@ def test_what_is_no_span_is_repeated():
         ("NN O", None),
         ("B-X NN", None),
         ("B_X", None),
+        ("B- O", None),
     ],
 )
 def test_the_scheme_is_told_by_letters(tags, scheme):
-    found = read_labels("tags", tags.split(), "auto").scheme
-    assert (found and found.name) == scheme
+    undecided = ("B", "", "E", "S")
+    found = read_labels("tags", tags.split(), "auto").letters
+    assert found == (undecided if scheme == "iobes or bmes" else LETTERS_OF.get(scheme))
 
 
 def test_values_that_are_no_strings_have_no_scheme():
     labels = read_labels("weights", [1, None, "B-X"], "auto")
-    assert (labels.scheme, labels.joined, labels.outside) == (None, [False] * 3, None)
-    with pytest.raises(RecordError, match='"weights" has 1 after the start'):
+    assert (labels.letters, labels.joined, labels.outside) == (None, [False] * 3, None)
+    with pytest.raises(RecordError, match='"weights" must be a list of tags, got number'):
         read_labels("weights", [1], "iob2")
 
 
@@ -100,5 +103,5 @@ def test_what_is_outside_of_all_spans():
 
 
 def test_iob1_is_told_of():
-    with pytest.raises(RecordError, match=r'"tags" has I-X after O, which is not iob2 \(see'):
+    with pytest.raises(RecordError, match=r"'I-X' after 'O' and at the end is not iob2, .*\(see"):
         read_labels("tags", ["O", "I-X"], "auto")

@@ -77,8 +77,7 @@ class Conllu(Conll):
         Raises:
             RecordError: as `Conll.write` does; a range or an empty node that is none.
         """
-        names = [name for name, place in self.layout.taken if name in record or place == _FORM]
-        columns = get_columns(record, names)
+        columns = get_columns(record, self._names(record))
         self.change(columns, None)
         for name, values in columns.items():
             check_values(values, name, "\t")
@@ -96,6 +95,13 @@ class Conllu(Conll):
                 if name not in taken and (type(value) is str or value is True)
             )
         return "\n".join([*write_head(record, comments), *map("\t".join, rows), ""])
+
+    def _names(self, record: Record) -> list[str]:
+        """The fields that are columns of this record; words and tags have to be there."""
+        needed = self.tag_fields if self.change_tags else ()
+        taken = self.layout.taken
+        names = [name for name, at in taken if name in record or at == _FORM or name in needed]
+        return names or [taken[0][0]]
 
     def _to_object(self, row: Sequence[str]) -> Record:
         found = {name: row[place] for name, place in self.layout.taken if row[place] != "_"}

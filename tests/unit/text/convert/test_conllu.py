@@ -3,6 +3,7 @@ import pytest
 from seqtools.errors import RecordError
 from seqtools.text.convert.columns import conllu_layout
 from seqtools.text.convert.conllu import Conllu
+from seqtools.text.tags import Retag, Scheme
 
 ALL = Conllu(conllu_layout(None))
 SOME = Conllu(conllu_layout(["form", "upos"]))
@@ -104,6 +105,22 @@ def test_lines_that_are_not_counted(lines: str, line: int, reason: str) -> None:
 def test_ranges_and_empty_nodes_that_have_no_place(field: str, value, reason: str) -> None:
     with pytest.raises(RecordError, match=reason):
         ALL.write({"tokens": ["a", "b"], field: value})
+
+
+def test_what_has_to_be_there() -> None:
+    tags = Conllu(
+        conllu_layout(["form", "tags=xpos", "lemma"]),
+        change_tags=Retag(Scheme("iob1"), Scheme("iob2")),
+    )
+    assert tags.write({"tokens": ["a"], "tags": ["I-X"]}).startswith("1\ta\t_\t_\tB-X")
+    lemma = Conllu(conllu_layout(["lemma"]))
+    for conllu, record, name in (
+        (tags, {"tokens": ["a"], "lemma": ["b"]}, "tags"),
+        (tags, {"tags": ["O"]}, "tokens"),
+        (lemma, {"tokens": ["a"]}, "lemma"),
+    ):
+        with pytest.raises(RecordError, match=f'"{name}" is missing'):
+            conllu.write(record)
 
 
 def test_a_comment_that_is_none() -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from seqtools.streams.records import Record
 
 _MOST = 40  # rows of a table; the records have them all
-_MEASURES = ("records", "empty", "total", "min", "max", "mean", "deviation", "median")
+_MEASURES = ("records", "empty", "undefined", "total", "min", "max", "mean", "deviation", "median")
 
 
 def show_lengths(report: list[Record]) -> Iterator[Drawing]:

@@ -66,8 +66,7 @@ def test_shards_merge_to_the_whole(name, tmp_path):
         shards.append(str(tmp_path / str(number)))
         options = ("--shard", f"{number}/3", "--partial", "-o", shards[-1])
         stats(*KINDS[name], *options, stdin=TOKENS)
-    found = stats(*KINDS[name], "--merge", *shards).splitlines()
-    assert sorted(found) == sorted(stats(*KINDS[name], stdin=TOKENS).splitlines())
+    assert stats(*KINDS[name], "--merge", *shards) == stats(*KINDS[name], stdin=TOKENS)
 
 
 def test_shards_merge_to_all_numbers_of_tokens_but_the_growth(tmp_path):
@@ -91,6 +90,132 @@ def test_shards_merge_to_all_numbers_of_tokens_but_the_growth(tmp_path):
     # The growth is that of the shards, one behind the other.
     lines = TOKENS.splitlines(keepends=True)
     assert merged == stats("tokens", stdin=b"".join(lines[::2] + lines[1::2]))
+
+
+# Blank lines, two files, and more than one block of the first.
+TEXTS = [
+    b'{"text":"a"}\n\n' + b'{"text":"b\\u0000"}\n \n\n{"text":"a"}\n' * 9000,
+    b'\n{"text":""}\n',
+]
+DIRTY = {
+    "quality": ("quality", "--near-duplicates", "0.9", "--examples", "9999999"),
+    "list": ("quality", "--list"),
+}
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    for number, data in enumerate(TEXTS):
+        (tmp_path / f"{number}.jsonl").write_bytes(data)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", DIRTY)
+def test_examples_name_file_and_line(kind, corpus):
+    assert len(TEXTS[0]) > 1 << 18
+    command = (*DIRTY[kind], "0.jsonl", "1.jsonl")
+    whole = stats(*command, cwd=corpus)
+    assert stats(*command, "--jobs", "2", cwd=corpus) == whole
+    records = [json.loads(line) for line in whole.splitlines()]
+    shown = [*records, *(example for row in records for example in row.get("examples", ()))]
+    places = [*shown, *(each["like"] for each in shown if "like" in each)]
+    lines = {name: TEXTS[int(name[0])].split(b"\n") for name in ("0.jsonl", "1.jsonl")}
+    numbers = [
+        (name, line) for name in lines for line, raw in enumerate(lines[name], 1) if raw.strip()
+    ]
+    told = {(each["record"], each["file"], each["line"]) for each in places if "record" in each}
+    # All but the first record have a fault, and that one is what others are like.
+    assert told == {(number, *place) for number, place in enumerate(numbers, 1)}
+
+
+@pytest.mark.parametrize("kind", DIRTY)
+def test_places_are_there_when_parts_merge(kind, corpus):
+    whole = stats(*DIRTY[kind], "0.jsonl", "1.jsonl", cwd=corpus)
+    for shard in ("2/2", "1/2"):
+        options = ("--shard", shard, "--partial", "-o", shard[0])
+        stats(*DIRTY[kind], *options, "0.jsonl", "1.jsonl", cwd=corpus)
+    assert stats(*DIRTY[kind], "--merge", "2", "1", cwd=corpus) == whole
+    stats(*DIRTY[kind], "--partial", "-o", "first", "0.jsonl", cwd=corpus)
+    options = ("--first-record", "18002", "--partial", "-o", "second")
+    stats(*DIRTY[kind], *options, "1.jsonl", cwd=corpus)
+    assert stats(*DIRTY[kind], "--merge", "second", "first", cwd=corpus) == whole
+
+
+def test_parts_need_the_numbers_of_the_corpus(corpus):
+    for name in ("0", "1"):
+        stats("quality", "--partial", "-o", name, "0.jsonl", cwd=corpus)
+    done = run("seq-stats", "quality", "--merge", "0", "1", cwd=corpus)
+    assert (done.status, done.stdout) == (1, b"")
+    assert done.stderr.startswith("seq-stats: there are two records 1: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("keywords", "--idf", "-"), "--idf and the records cannot both come from stdin."),
+        (("keywords", "--stopwords", "-"), "--stopwords and the records cannot both come from"),
+        (("quality", "--fence", "11"), "11 must be at most 10"),
+        (("quality", "--first-record", str(1 << 62)), "--first-record must be below 2^62."),
+    ],
+)
+def test_what_is_refused_before_anything_is_read(arguments, message):
+    done = run("seq-stats", *arguments, stdin=TOKENS)
+    assert (done.status, done.stdout) == (2, b"")
+    assert message in done.stderr
+
+
+def test_a_table_of_idf_that_comes_from_stdin_is_named_so(tmp_path):
+    (tmp_path / "in").write_bytes(TOKENS)
+    huge = b'{"token":"w1","idf":1' + b"0" * 400 + b"}\n"
+    done = run("seq-stats", "keywords", "--idf", "-", "in", stdin=huge, cwd=tmp_path)
+    assert (done.status, done.stderr) == (1, "seq-stats: <stdin>:1: not a word and its IDF\n")
+
+
+def test_words_of_a_corpus_that_the_table_does_not_have_are_told_of(tmp_path):
+    (tmp_path / "idf").write_bytes(b"w1 1.5\n")
+    command = ("keywords", "--idf", "idf", "--corpus")
+    done = run("seq-stats", *command, stdin=TOKENS, cwd=tmp_path)
+    # Every record has one word of each kind; n % 13 is 1 in 308 of 4,000.
+    share = 7692 / 8000
+    assert done.stderr == (
+        f"seq-stats: 7692 of 8000 words are not in the IDF table (share {share:.4g})\n"
+    )
+    done = run("seq-stats", *command, "--quiet", "--jobs", "2", stdin=TOKENS, cwd=tmp_path)
+    assert done.stderr == ""
+    textrank = ("keywords", "--method", "textrank", "--corpus")
+    assert run("seq-stats", *textrank, stdin=TOKENS).stderr == ""
+
+
+def test_a_table_is_drawn_though_records_were_rejected(tmp_path):
+    options = ("--table", "--rejects", "bad")
+    done = run("seq-stats", "labels", *options, stdin=b"5\n" + b"{}\n", cwd=tmp_path)
+    assert done.status == 3
+    assert "1 of 2 records rejected, see bad" in done.stderr
+    assert 'no record has a "label"' in done.stderr
+    assert "label: balance" in done.stderr
+    data = b'{"label":"a"}\n' * 3
+    options = (*options, "--max-rejects", "0")
+    done = run("seq-stats", "labels", *options, stdin=data + b"5\n", cwd=tmp_path)
+    assert done.status == 1
+    assert "balance" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [(("labels",), 0), (("idf",), 3953),
+     (("keywords", "--method", "textrank", "--corpus", "--top", "99"), 39)],
+)  # fmt: skip
+def test_a_long_table_says_how_much_is_left_out(arguments, left):
+    done = run("seq-stats", *arguments, "--table", stdin=TOKENS)
+    assert done.status == 0
+    assert left == 0 or len(done.stdout.splitlines()) == 60 + left
+    assert (f"\nand {left:,} more\n" in done.stderr) == (left > 0)
+
+
+@pytest.mark.parametrize("command", [DIRTY["quality"], ("keywords", "--corpus", "--quiet")])
+def test_faults_and_keywords_have_bars_too(command):
+    done = run("seq-stats", *command, "--table", stdin=TOKENS)
+    assert "█" in done.stderr
 
 
 STATE = (

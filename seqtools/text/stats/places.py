@@ -20,7 +20,8 @@ class Places:
     """
 
     def __init__(self) -> None:
-        self._files: dict[str, int] = {}
+        self._files: list[str] = []
+        self._places: dict[str, int] = {}  # of the files in that list
         # Of each stretch the number of its first record, that one's line, and which file.
         self._numbers, self._lines, self._owners = array("q"), array("q"), array("q")
         self._sorted = True
@@ -37,7 +38,7 @@ class Places:
             yield block
 
     def _note(self, number: int, line: int, source: str) -> None:
-        owner = self._files.setdefault(source, len(self._files))
+        owner = self._own(source)
         follows = (
             len(self._numbers) > 0
             and owner == self._owners[-1]
@@ -45,6 +46,12 @@ class Places:
         )
         if not follows:
             self._append(number, line, owner)
+
+    def _own(self, source: str) -> int:
+        owner = self._places.setdefault(source, len(self._files))
+        if owner == len(self._files):
+            self._files.append(source)
+        return owner
 
     def _append(self, number: int, line: int, owner: int) -> None:
         self._numbers.append(number)
@@ -69,16 +76,15 @@ class Places:
         if at < 0:
             return {"record": number}
         line = self._lines[at] + number - self._numbers[at]
-        return {"record": number, "file": [*self._files][self._owners[at]], "line": line}
+        return {"record": number, "file": self._files[self._owners[at]], "line": line}
 
     def dump(self) -> Iterator[Record]:
         """The state."""
         self._sort()
-        files = [*self._files]
         for start in range(0, len(self._numbers), _CHUNK):
             at = slice(start, start + _CHUNK)
             yield {
-                "places": [files[owner] for owner in self._owners[at]],
+                "places": [self._files[owner] for owner in self._owners[at]],
                 "lines": self._lines[at].tolist(),
                 "numbers": self._numbers[at].tolist(),
             }
@@ -90,5 +96,5 @@ class Places:
         """
         columns = part["numbers"], part["lines"], part["places"]
         for number, line, file in zip(*columns, strict=True):
-            self._append(number, line, self._files.setdefault(file, len(self._files)))
+            self._append(number, line, self._own(file))
         self._sorted = False

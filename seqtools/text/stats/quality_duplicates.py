@@ -13,6 +13,9 @@ from seqtools.errors import FormatError
 from seqtools.streams.records import Record
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from seqtools.text.stats.quality_sketches import Sketches
 
 _BATCH = 1 << 14  # code points that are sketched at once
@@ -28,15 +31,16 @@ class Copies(NamedTuple):
         likeness: estimates of the resemblance; 1 for exact duplicates.
     """
 
-    numbers: list[int]
-    originals: list[int]
-    likeness: list[float]
+    numbers: array[int]
+    originals: array[int]
+    likeness: array[float]
 
 
 class Duplicates:
     """Fingerprints of texts: 16 bytes a record, and 128 more for near-duplicates.
 
-    To find duplicates at the end takes some 50 more, to find near-duplicates some 100.
+    To find duplicates at the end takes some 50 more (100 where all are), to find near-duplicates
+    some 100.
 
     Exact duplicates have the same hash of 64 bits (BLAKE2b). That among n different texts any two
     have it by chance has a probability below n² / 2^65: 3 in a million for ten million.
@@ -107,24 +111,19 @@ class Duplicates:
         import numpy as np
 
         if not self._numbers:
-            return Copies([], [], [])
+            return Copies(array("Q"), array("Q"), array("d"))
         numbers, hashes = (np.frombuffer(each, np.uint64) for each in (self._numbers, self._hashes))
-        ordered = np.sort(numbers)
-        if (twice := np.flatnonzero(ordered[1:] == ordered[:-1])).size:
-            raise FormatError(
-                f"there are two records {ordered[twice[0]]}: parts of a corpus need its numbers"
-                " (--first-record), and each goes in once"
-            )
+        _refuse_twice(numbers)
         order = np.lexsort((numbers, hashes))
         numbers, hashes = numbers[order], hashes[order]
         same = np.zeros(len(order), bool)
         same[1:] = hashes[1:] == hashes[:-1]
-        first = np.maximum.accumulate(np.where(same, 0, np.arange(len(order))))
-        copies, originals = numbers[same], numbers[first[same]]
+        first = np.where(same, 0, np.arange(len(order)))
+        first = np.maximum.accumulate(first, out=first)[same]
+        copies, originals = numbers[same], numbers[first]
+        del order, numbers, hashes, first
         by_number = np.argsort(copies)
-        return Copies(
-            copies[by_number].tolist(), originals[by_number].tolist(), [1.0] * len(copies)
-        )
+        return _copies(copies[by_number], originals[by_number], np.ones(len(copies)))
 
     def near(self, exact: Copies) -> Copies:
         """The records that are like an earlier one but are no `exact` duplicates."""
@@ -143,9 +142,28 @@ class Duplicates:
         match, likeness = find_near(sketches, self._threshold, kept)
         found = np.flatnonzero(match >= 0)
         numbers = numbers[kept]
-        return Copies(
-            numbers[found].tolist(), numbers[match[found]].tolist(), likeness[found].tolist()
+        return _copies(numbers[found], numbers[match[found]], likeness[found])
+
+
+def _refuse_twice(numbers: NDArray[np.uint64]) -> None:
+    """See that each number is there once."""
+    import numpy as np
+
+    ordered = np.sort(numbers)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(twice):
+        raise FormatError(
+            f"there are two records {twice[0]}: parts of a corpus need its numbers"
+            " (--first-record), and each goes in once"
         )
+
+
+def _copies(
+    numbers: NDArray[np.uint64], originals: NDArray[np.uint64], likeness: NDArray[np.float64]
+) -> Copies:
+    """The columns as arrays, which need fewer bytes than lists."""
+    columns = [column.tobytes() for column in (numbers, originals, likeness)]
+    return Copies(array("Q", columns[0]), array("Q", columns[1]), array("d", columns[2]))
 
 
 def pack(numbers: array[int]) -> str:

@@ -18,7 +18,9 @@ class Spread:
     Beyond the fences is what is farther than `fence` times the distance of the quartiles from the
     nearer of them (Tukey 1977, section 2D: 1.5 "outside", 3 "far out"), on a scale that is either
     that of the values or that of their logarithms. A quartile is the smallest value that a quarter
-    (three quarters) of the values do not exceed.
+    (three quarters) of the values do not exceed. On logarithms their distance is taken from half
+    below the one to half above the other, as a whole number stands for what rounds to it: else,
+    where half of the values are the same, all others would be far out.
 
     Args:
         examples: how many of each end are kept.
@@ -64,7 +66,7 @@ class Spread:
             return None
         low, high = self._quartile(1), self._quartile(3)
         if self._logarithmic:
-            factor = (high / low) ** self._fence
+            factor = ((high + 0.5) / (low - 0.5)) ** self._fence
             return low / factor, high * factor
         distance = self._fence * (high - low)
         return low - distance, high + distance

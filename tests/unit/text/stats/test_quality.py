@@ -90,7 +90,7 @@ def test_the_widest_fence_and_the_most_different_lengths():
     rows = {
         row["fault"]: row for row in found.report() if row.get("field") != "tgt" and "fault" in row
     }
-    assert rows["long"]["above"] == pytest.approx(1e66)
+    assert rows["long"]["above"] == pytest.approx(1e6 * ((1e6 + 0.5) / 0.5) ** 10)
     assert rows["ratio-high"]["above"] == pytest.approx(1e66, rel=0.2)
     assert rows["ratio-low"]["below"] == pytest.approx(1e-60, rel=0.2)
 
@@ -102,8 +102,8 @@ def test_unusual_lengths_are_beyond_the_fences_of_tukey():
     ordered = sorted(lengths)
     low, high = ordered[math.ceil(103 / 4) - 1], ordered[math.ceil(3 * 103 / 4) - 1]
     rows = {row["fault"]: row for row in found.report() if "fault" in row}
-    assert rows["short"]["below"] == pytest.approx(low * (low / high) ** 2)
-    assert rows["long"]["above"] == pytest.approx(high * (high / low) ** 2)
+    assert rows["short"]["below"] == pytest.approx(low * ((low - 0.5) / (high + 0.5)) ** 2)
+    assert rows["long"]["above"] == pytest.approx(high * ((high + 0.5) / (low - 0.5)) ** 2)
     assert rows["short"]["count"] == 1
     assert [shown["length"] for shown in rows["long"]["examples"]] == [3000, 900]
     assert [shown["record"] for shown in rows["long"]["examples"]] == [103, 102]

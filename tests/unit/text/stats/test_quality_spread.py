@@ -19,9 +19,11 @@ def test_fences_by_hand():
     values = [*enumerate([10, 20, 30, 40, 50, 60, 70, 80])]
     assert fill(values).fences() == (20 - 3 * 40, 60 + 3 * 40)
     low, high = fill(values, fence=1.5, logarithmic=True).fences()
-    distance = 1.5 * (math.log(60) - math.log(20))
+    distance = 1.5 * (math.log(60.5) - math.log(19.5))
     assert math.log(low) == pytest.approx(math.log(20) - distance)
     assert math.log(high) == pytest.approx(math.log(60) + distance)
+    same = fill([(number, 8) for number in range(9)], logarithmic=True)
+    assert same.fences() == pytest.approx((8 / (8.5 / 7.5) ** 3, 8 * (8.5 / 7.5) ** 3))
     assert fill([]).fences() is None
     assert fill([]).outside(-1, None) == (0, [])
 

@@ -21,6 +21,8 @@ _BLANKS = " \t\r"
 
 # The tags of a sentence to other tags; TagError where one is bad.
 ChangeTags = Callable[[Sequence[str]], list[str]]
+# A line to the key and the value of a comment, None where it is none.
+ReadComment = Callable[[str], tuple[str, str | bool] | None]
 
 
 class Sentences:
@@ -130,7 +132,7 @@ class Conll:
             raise RecordError(f"{rows[0]!r} would be read as no token")
         if not all(row.strip(_BLANKS) for row in rows):
             raise RecordError("a line of nothing but blanks would end the sentence")
-        return "\n".join([*write_head(record, self.comments), *rows, ""])
+        return "\n".join([*write_head(record, self.comments, read_comment), *rows, ""])
 
     def change(self, columns: Record, places: Sequence[int] | None) -> None:
         """Change the tags of a sentence.
@@ -175,9 +177,7 @@ def read_comment(line: str) -> tuple[str, str | bool] | None:
     return (key.strip(), value) if key.strip() else None
 
 
-def read_head(
-    lines: Sequence[str], read: Callable[[str], tuple[str, str | bool] | None]
-) -> tuple[Record, int]:
+def read_head(lines: Sequence[str], read: ReadComment) -> tuple[Record, int]:
     """The start of a document and the comments, and the number of the first line after them.
 
     A key that comes again has its values in one string, with newlines between.
@@ -204,29 +204,27 @@ def read_head(
     return record, place
 
 
-def write_head(record: Record, comments: Sequence[str]) -> list[str]:
+def write_head(record: Record, comments: Sequence[str], read: ReadComment) -> list[str]:
     """The lines of a record before its tokens.
 
     Raises:
-        RecordError: a comment cannot hold its key or its value.
+        RecordError: a line cannot hold a comment so that it is read as the same.
     """
     lines: list[str] = []
     if "docstart" in record:
         start = get_text(record, "docstart")
-        if not start.startswith(DOCSTART) or "\n" in start:
+        if not start.startswith(DOCSTART) or "\n" in start or start.endswith("\r"):
             raise RecordError(f'"docstart" must be a line that begins with {DOCSTART}')
         lines += [start, ""]
     for key in comments:
         if key not in record:
             continue
-        if key.strip() != key or " = " in f"{key} " or "\n" in key:
-            raise RecordError(f"a comment cannot have the key {key!r}")
-        if record[key] is True:
-            lines.append(f"# {key}".rstrip(" "))
-        else:
-            lines += [f"# {key} = {value}" for value in get_text(record, key).split("\n")]
-    if any(line.endswith("\r") for line in lines):
-        raise RecordError("a comment ends with a return, a line cannot hold it")
+        values = [True] if record[key] is True else get_text(record, key).split("\n")
+        for value in values:
+            line = f"# {key}".rstrip(" ") if value is True else f"# {key} = {value}"
+            if "\n" in line or line.endswith("\r") or read(line) != (key, value):
+                raise RecordError(f"{line!r} would not be read as this comment")
+            lines.append(line)
     return lines
 
 

@@ -94,7 +94,8 @@ class Conllu(Conll):
                 for name, value in record.items()
                 if name not in taken and (type(value) is str or value is True)
             )
-        return "\n".join([*write_head(record, comments), *map("\t".join, rows), ""])
+        head = write_head(record, comments, read_comment)
+        return "\n".join([*head, *map("\t".join, rows), ""])
 
     def _names(self, record: Record) -> list[str]:
         """The fields that are columns of this record; words and tags have to be there."""

@@ -136,7 +136,10 @@ def test_tags_are_changed_and_bad_ones_have_a_line() -> None:
         ({"tokens": [" "], "tags": [" "]}, "nothing but blanks would end the sentence"),
         ({"tokens": ["a"], "tags": ["O"], "docstart": "x"}, '"docstart" must be a line'),
         ({"tokens": ["a"], "tags": ["O"], "id": 7}, '"id" must be a string, got number'),
-        ({"tokens": ["a"], "tags": ["O"], "id": "a\r"}, "a comment ends with a return"),
+        ({"tokens": ["a"], "tags": ["O"], "id": "a\r"}, "'# id = a.*' would not be read as"),
+        ({"tokens": ["a"], "tags": ["O"], "id": "a\tb"}, "'# id = a.*' would not be read as"),
+        ({"tokens": ["a"], "tags": ["O"], "id": True}, "'# id' would not be read as"),
+        ({"tokens": ["a"], "tags": ["O"], "docstart": "-DOCSTART-\r"}, "must be a line that"),
     ],
 )
 def test_records_that_are_no_sentence(record, reason: str) -> None:

@@ -199,7 +199,7 @@ class Odd(Exception):
     ],
     ids=repr,
 )
-def test_an_error_in_a_worker_is_raised_here(jobs, error, caught):
+def test_an_error_in_a_worker_is_raised_here(jobs, error, caught, children):
     def run(block):
         raise error
 
@@ -211,7 +211,7 @@ def test_an_error_in_a_worker_is_raised_here(jobs, error, caught):
     assert children() == []
 
 
-def test_a_worker_that_dies_is_noticed():
+def test_a_worker_that_dies_is_noticed(children):
     def run(block):
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -220,7 +220,7 @@ def test_a_worker_that_dies_is_noticed():
     assert children() == []
 
 
-def test_no_worker_is_left_when_the_results_are_not_wanted():
+def test_no_worker_is_left_when_the_results_are_not_wanted(children):
     results = map_blocks(blocks_of([b'{"text":"a"}\n'] * 99, 1), Filter(make).start, 3)
     next(results)
     assert len(children()) == 3
@@ -287,10 +287,16 @@ def block():
     return Block("f", b"{}\n", 1, 1, False, False)
 
 
+@pytest.fixture
 def children():
-    """Our child processes, also those that have ended and were not waited for."""
-    with open(f"/proc/self/task/{os.getpid()}/children") as handle:
-        return handle.read().split()
+    """Our child processes, also those that have ended and were not waited for, but older ones."""
+
+    def all_of_them():
+        with open(f"/proc/self/task/{os.getpid()}/children") as handle:
+            return handle.read().split()
+
+    before = all_of_them()
+    return lambda: [child for child in all_of_them() if child not in before]
 
 
 def alive(process):

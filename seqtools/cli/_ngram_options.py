@@ -58,12 +58,6 @@ def describe_output(command: click.Command, text: str) -> None:
             option.help = text
 
 
-def refuse_same_input(streams: Streams, option: str, path: str | None) -> None:
-    """See that the file of an option and the records do not both come from stdin."""
-    if path == STDIN and STDIN in streams.files:
-        raise click.UsageError(f"{option} and the records cannot both come from stdin.")
-
-
 def refuse_same_output(streams: Streams, option: str, path: str | None) -> None:
     """See that the file of an option is none that the command writes anyway."""
     if path is not None and path in (streams.output or STDIN, streams.rejects):

@@ -14,14 +14,13 @@ from seqtools.cli._ngram_input import hint_at_text
 from seqtools.cli._ngram_options import (
     field_option,
     model_option,
-    refuse_same_input,
     refuse_same_output,
     side_output,
     tell_of_compiling,
     text_option,
     warn_of_markers,
 )
-from seqtools.cli._options import Streams, example, filter_options
+from seqtools.cli._options import Streams, example, filter_options, refuse_same_input
 from seqtools.errors import RecordError
 
 if TYPE_CHECKING:

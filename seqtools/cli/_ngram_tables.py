@@ -13,7 +13,6 @@ from seqtools.cli._ngram_input import hint_at_text, read_heldout, read_text
 from seqtools.cli._ngram_options import (
     field_option,
     memory_options,
-    refuse_same_input,
     refuse_same_output,
     side_output,
     tell_of_compiling,
@@ -25,6 +24,7 @@ from seqtools.cli._options import (
     collect,
     example,
     filter_options,
+    refuse_same_input,
     stream_options,
 )
 

@@ -16,7 +16,6 @@ from seqtools.cli._ngram_options import (
     describe_output,
     field_option,
     memory_options,
-    refuse_same_input,
     tell_of_compiling,
     text_option,
     warn_of_markers,
@@ -27,6 +26,7 @@ from seqtools.cli._options import (
     Streams,
     collect,
     example,
+    refuse_same_input,
     stream_options,
 )
 

@@ -287,6 +287,12 @@ def stream_options(
     return decorate
 
 
+def refuse_same_input(streams: Streams, option: str, path: str | None) -> None:
+    """See that the file of an option and the records do not both come from stdin."""
+    if path == STDIN and STDIN in streams.files:
+        raise click.UsageError(f"{option} and the records cannot both come from stdin.")
+
+
 def filter_options(function: F) -> F:
     """`stream_options` for a filter: N records in, N out, over `--jobs` processes."""
     return stream_options(jobs=True)(function)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seqtools.cli._io import Session
-from seqtools.cli._ngram_options import refuse_same_input
-from seqtools.cli._options import POSITIVE, NamesType, Streams, collect, example
+from seqtools.cli._options import POSITIVE, NamesType, Streams, collect, example, refuse_same_input
 from seqtools.cli._stats_run import Mode, run_statistic, statistic_options
 from seqtools.cli._stats_show import Drawing, Histogram, Table
 

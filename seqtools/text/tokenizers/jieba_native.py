@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"([a-zA-Z0-9]+(?:\.[0-9]+)?%?)")
 
 _REMEMBERED = 1 << 16  # answers
 _SHORT = 16  # characters of what may be asked for again
-_MANY = 1 << 18  # tokens, seen so far, that are worth the time to load arrays
+_MANY = 1 << 16  # tokens, seen so far, that are worth the time to load arrays
 _SEVERAL = 1 << 10  # tokens in one call that are worth the use of them
 
 T = TypeVar("T")

@@ -34,14 +34,30 @@ MIXED = [
 ]
 # Han characters to rjieba, symbols to jieba; unknown to the model; no text that Rust could hold.
 RARE = [
-    "㐂欢𠀀字",
-    "鿖鿿龥鿕龦",
-    "豈更車﨎中",
-    "好\U0002fa1f𠀀𠀀𫝀",
+    "㐂欢䶿𠀀字",
+    "\u9fd6鿿龥鿕\u9fd5\u9fd5",
+    "\uf900車\ufaff\ufaff中",
+    "好\U0002fa1f𠀀𠀀\U0002ebef\U0002ffff\U00030000\U00030000",
     "龦龧龨龩",
-    "中\ud800文",
+    "中\ud800\udfff文",
     SYMBOL,
     "",
+]
+# Words of the dictionary that do not pay: characters, unless a letter stands next to them.
+UNPAID = ["一七", "一丸A", "A一久", "一义-一乡", "一亮，一停B，一划"]
+# Ties that are decided by what stands behind, which for jieba is nothing: a symbol parts them.
+PARTED = [
+    "辨论辨\uf900翻手",
+    "众数众\ufaff橡胶雨衣",
+    "恋恋恋\u3400市场原油",
+    "紧缚紧\u4dbf腰际",
+    "惯纵惯\u9fd6百色市",
+    "让售让\u9fff茫然失措",
+    "辱国辱\U00020000商情报",
+    "棺盖棺\U0002a6df组态王",
+    "遍吻遍\U0002ebef红星区",
+    "新妆新\U0002fa1f时移世变",
+    "统统统\U0002f800陈大民",
 ]
 
 HAN = st.characters(min_codepoint=0x4E00, max_codepoint=0x9FD5)
@@ -99,13 +115,13 @@ def test_the_words_are_those_of_jieba(mode: str, engine: str, text: str, *, hmm:
 @pytest.mark.parametrize(("mode", "hmm"), SETTINGS)
 def test_hard_texts(mode: str, *, hmm: bool) -> None:
     tokenizer = make(mode=mode, hmm=hmm)
-    for text in [*ROUNDED, *TIES, *MIXED, *RARE]:
+    for text in [*ROUNDED, *TIES, *MIXED, *RARE, *UNPAID, *PARTED]:
         assert spans(*tokenizer.spans(text)) == reference(text, mode, hmm=hmm), text
 
 
 @pytest.mark.parametrize(("mode", "hmm"), SETTINGS)
 @given(texts=st.lists(TEXTS, max_size=5))
-@example([*MIXED, "", *ROUNDED, *TIES])
+@example([*MIXED, "", *ROUNDED, *TIES, *UNPAID, *PARTED])
 @example(RARE)
 @settings(deadline=None, max_examples=60)
 def test_texts_that_are_cut_together(mode: str, texts: list[str], *, hmm: bool) -> None:
@@ -141,8 +157,8 @@ def test_long_runs_of_unknown_words() -> None:
     draw = random.Random(3)
     common = [word for word in list(JIEBA.finalseg.emit_P["B"])[:900] if "一" <= word <= "龥"]
     text = "，".join("".join(draw.choices(common, k=size)) for size in (2, 63, 64, 65, 66, 300))
-    for word in range(0x4E00, 0x9FD5, 7):
-        text += chr(word)
+    every = "".join(map(chr, range(0x4E00, 0x9FD6)))
+    text += "，".join([every[::7], *(every[start : start + 40] for start in range(0, 20000, 50))])
     cutter = NativeCutter(JIEBA, hmm=True)
     expected = jieba().lcut(text)
     assert cutter.cut(text) == expected

@@ -45,7 +45,8 @@ def read_packed(
     from seqtools.ngram.packing import pack_lines
     from seqtools.ngram.words import is_utf8
 
-    key = np.frombuffer(field.encode(), dtype=np.uint8)
+    # A name that is no Unicode, as a shell may give it, is in no record.
+    key = np.frombuffer(field.encode("utf-8", "surrogateescape"), dtype=np.uint8)
     for block in session.blocks():
         text = block.data if block.data.endswith(b"\n") else block.data + b"\n"
         data = np.frombuffer(text, dtype=np.uint8)

@@ -253,7 +253,10 @@ def _digits(data: Array, position: int) -> int:
 
 @kernel
 def _scalar(data: Array, position: int) -> int:
-    """Where a number, true, false or null ends, -1 where there is none."""
+    """Where a number, true, false or null ends; -1 where there is none, or one that may overflow.
+
+    A double holds any number of up to 200 digits before the point and an exponent of two.
+    """
     for start, size in ((0, 5), (6, 4), (12, 4)):
         if data[position] == _NAMES[start]:
             for index in range(1, size):
@@ -266,6 +269,8 @@ def _scalar(data: Array, position: int) -> int:
     position = _digits(data, position)
     if position == begin or (data[begin] == 48 and position > begin + 1):
         return -1
+    if position > begin + 200:
+        return -1
     if data[position] == 46:  # point
         begin = position + 1
         position = _digits(data, begin)
@@ -277,6 +282,6 @@ def _scalar(data: Array, position: int) -> int:
             position += 1
         begin = position
         position = _digits(data, begin)
-        if position == begin:
+        if position == begin or position > begin + 2:
             return -1
     return position

@@ -31,6 +31,7 @@ PLAIN = [
     r'{"id":"\\\"\u00e9","tokens":["\"","\\","\/","\b\f\n\r\t","\u0041\u00E9\u4e2d\u07ff\u0800\uffff\u0000"]}',
     '{"tokens":["New York",""],"id":0}',
     '{"id":12345678901234567890123,"tokens":["a"]}',
+    f'{{"id":{"9" * 200}.{"9" * 400}e99,"n":0.0e-99,"tokens":["a"]}}',
 ]
 OTHERS = [
     "{}", "[]", '"tokens"', "{", '{"tokens":["a"]', '{"tokens":["a"]}}', '{"tokens":["a",]}',
@@ -42,6 +43,8 @@ OTHERS = [
     '{"id":-,"tokens":["a"]}', '{"id":1e,"tokens":["a"]}', '{"id":nul,"tokens":["a"]}',
     '{"id":NaN,"tokens":["a"]}', '{"id":"a","text":["a"]}', '{"tokens":["\t"]}',
     '{"tokens":["a"]} x', '{"id" "a","tokens":["a"]}', '{"tokens":["a"]}\r\r', '{"a":nulL}',
+    '{"id":1e999,"tokens":["a"]}', '{"id":-1E+309,"tokens":["a"]}',
+    '{"id":%s,"tokens":["a"]}' % ("9" * 400), '{"id":%se99,"tokens":["a"]}' % ("9" * 210),
 ]  # fmt: skip
 
 

@@ -9,11 +9,12 @@ import click
 from seqtools.cli import _run
 from seqtools.cli._io import Session
 from seqtools.cli._options import Streams, example, stream_options
-from seqtools.cli._vocab_count import CountingSession
+from seqtools.cli._vocab_count import count_tokens
 from seqtools.cli._vocab_options import (
     Size,
     field_option,
     judge,
+    refuse,
     roles,
     size_options,
     specials_option,
@@ -61,9 +62,8 @@ def build(
         _refuse_counting(streams)
         _write_pieces(streams, subword_model, wanted, size.pad_to_multiple)
         return
-    session = CountingSession(streams, field)
-    with session:
-        counts = session.count()
+    with Session(streams) as session:
+        counts = count_tokens(session, field)
         vocabulary = Vocabulary.build(
             counts,
             max_size=size.max_size, min_count=size.min_count, specials=wanted,
@@ -81,11 +81,10 @@ def _refuse_counting(streams: Streams) -> None:
     """See that nothing was asked for that needs records."""
     if streams.files != (STDIN,):
         raise click.UsageError("--subword-model reads no records: no FILE, please.")
-    context = click.get_current_context()
-    for name in ("field", "max_size", "min_count", "rejects", "shard", "first_record", "jobs"):
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            option = name.replace("_", "-")
-            raise click.UsageError(f"--{option} makes no sense with --subword-model.")
+    refuse(
+        ("field", "max_size", "min_count", "rejects", "shard", "first_record", "jobs"),
+        "--subword-model",
+    )
 
 
 def _write_pieces(streams: Streams, path: str, wanted: Sequence[str], multiple: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -11,15 +12,19 @@ import click
 from seqtools.cli import _run
 from seqtools.cli._io import Session
 from seqtools.cli._options import Streams, example, stream_options
-from seqtools.cli._vocab_options import field_option, roles, specials_option, warn_of_spelled
+from seqtools.cli._vocab_options import (
+    field_option,
+    refuse,
+    roles,
+    specials_option,
+    warn_of_spelled,
+)
 from seqtools.errors import ConfigError
 from seqtools.streams.files import STDIN
 
 if TYPE_CHECKING:
     from seqtools.text.coverage import Coverage
     from seqtools.text.vocab import Vocabulary
-
-_OF_RECORDS = ("field", "specials", "rejects", "shard", "first_record")
 
 
 class SizesType(click.ParamType[tuple[int, ...]]):
@@ -34,7 +39,7 @@ class SizesType(click.ParamType[tuple[int, ...]]):
         if isinstance(value, tuple):
             return value
         parts = str(value).split(",")
-        if not all(part.isascii() and part.isdigit() and int(part) for part in parts):
+        if not all(re.fullmatch("[1-9][0-9]{0,17}", part) for part in parts):
             self.fail(f"{value!r} is not a list of sizes such as 1000,8000", param, ctx)
         return tuple(sorted({int(part) for part in parts}))
 
@@ -107,13 +112,10 @@ def _refuse(streams: Streams, vocab: str | None, *, counts: bool) -> None:
         raise click.UsageError("--counts needs --vocab FILE.")
     if counts and streams.files != (STDIN,):
         raise click.UsageError("--counts reads no records: no FILE, please.")
-    context = click.get_current_context()
-    for name in _OF_RECORDS if counts else ("specials",) if vocab else ():
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            option = name.replace("_", "-")
-            raise click.UsageError(
-                f"--{option} makes no sense with {'--counts' if counts else '--vocab'}."
-            )
+    if counts:
+        refuse(("field", "specials", "rejects", "shard", "first_record"), "--counts")
+    elif vocab is not None:
+        refuse(("specials",), "--vocab")
 
 
 def _of_counts(vocabulary: Vocabulary, path: str | None) -> Coverage:

@@ -117,6 +117,7 @@ def test_what_is_no_id(bad: bytes, tmp_path) -> None:
         ("coverage --vocab absent", "absent: No such file or directory"),
         ("coverage --sizes 5,0", "'5,0' is not a list of sizes"),
         ("coverage --sizes 5,", "'5,' is not a list of sizes"),
+        (f"coverage --sizes {'9' * 5000}", "is not a list of sizes"),
         ("subword --size 20", "Missing option '-o'"),
         ("subword -o /dev/null", "Missing option '--size'"),
         ("subword -o /dev/null --size 3", "--size"),

@@ -1,76 +1,140 @@
+"""Two ways to count, for small and for large files, that never differ in anything."""
+
+import gzip
 import json
-from collections import Counter
+import os
+import pathlib
+import re
+import tempfile
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from seqtools.cli import _vocab_count
-from seqtools.cli._vocab_plain import PlainCounter
+from seqtools.cli import _run, _vocab_count
 from seqtools.cli.vocab import cli
 
-ODD = st.sampled_from(["", "<s>", "<unk>", "</s>", "New York", "a\tb", "\u2028", "é", "𠮷", '"\\'])
-TOKENS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=4) | ODD)
+
+def built(arguments: list[str], files: dict[str, bytes]) -> tuple[int, str, dict[str, bytes]]:
+    """Exit status, messages, and every file that `build` leaves behind."""
+    messages: list[str] = []
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(_run, "message", messages.append)
+        for name, data in files.items():
+            pathlib.Path(name).write_bytes(data)
+        done = CliRunner().invoke(cli, ["build", "--quiet", *arguments, "-o", "out", *files])
+        left = {name: pathlib.Path(name).read_bytes() for name in os.listdir()}
+    if not isinstance(done.exception, SystemExit | None):
+        # Where a line that ends too soon ends is seen before its return, or behind it.
+        messages.append(re.sub(r" at column \d+$", "", str(done.exception)))
+    reasons = left.pop("bad.reasons.jsonl", b"")
+    left["reasons"] = re.sub(rb" at column \d+", b"", reasons)
+    return done.exit_code, "\n".join(messages), left
 
 
-@given(st.lists(st.lists(TOKENS), max_size=4), st.booleans(), st.booleans())
-@example([[["<s>", "<unk>", "</s>", ""]]], False, False)
-def test_plain_blocks_are_counted_as_they_are(blocks, escaped, ended) -> None:
-    counter = PlainCounter("tokens")
-    for block in blocks:
-        lines = [json.dumps({"n": 1, "tokens": tokens}, ensure_ascii=escaped) for tokens in block]
-        data = "\n".join(lines).encode() + b"\n" * ended
-        # A pair of surrogates is left to others.
-        plain = not (escaped and any(char > "\uffff" for row in block for t in row for char in t))
-        assert counter.take(data) == (len(block) if plain else None)
-        if not plain:
-            return
-    tokens = Counter(token for block in blocks for record in block for token in record)
-    assert counter.counts() == tokens
+def counted_both_ways(
+    arguments: list[str], files: dict[str, bytes]
+) -> tuple[int, str, dict[str, bytes]]:
+    """What `built` gives, the same for either way."""
+    small = built(arguments, files)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_vocab_count, "LARGE", 0)
+        assert built(arguments, files) == small
+    return small
 
 
-@pytest.mark.parametrize(
-    "line", ['{"tokens":["a",1]}', '{"tokens":"a"}', "{}", "[]", '{"tokens":["a"]', "\xff"]
+ODD = ["", "<s>", "<unk>", "</s>", "<pad>", "New York", "a\tb", "\u2028", "é", "𠮷", '"\\', "\0"]
+TOKENS = st.lists(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=4) | st.sampled_from(ODD), max_size=6
 )
-def test_what_is_not_plain_counts_for_nothing(line: str) -> None:
-    counter = PlainCounter("tokens")
-    assert counter.take(b'{"tokens":["b"]}\n') == 1
-    assert counter.take(b'{"tokens":["c"]}\n' + line.encode("latin-1")) is None
-    assert counter.counts() == {"b": 1}
+VALUES = (
+    st.none() | st.floats() | st.integers() | st.sampled_from([10**30, [[0, 1]], [1], {"a": 1}])
+)
+RECORDS = st.builds(
+    lambda tokens, value, ascii_only: json.dumps(
+        {"n": value, "tokens": tokens, "x": 1}, ensure_ascii=ascii_only
+    ).encode(),
+    TOKENS, VALUES, st.booleans(),
+)  # fmt: skip
+BAD = [
+    b'{"tokens":["a"],"n":1e999}', b'{"tokens":["a",1]}', b'{"tokens":"a"}', b"{}", b"[]", b"\xff",
+    b'{"tokens":["a"]', b'{"tokens":["\\ud800"]}', b'{"tokens":["\xed\xa0\x80"]}',
+    b'\xef\xbb\xbf{"tokens":["a"]}',
+]  # fmt: skip
+GOOD = [
+    b'{"tokens":["a"],"tokens":["b"]}', b'{"tok\\u0065ns":["a"]}', b" \t{ \"tokens\" : [ ] } ",
+    b'{"tokens":["\\ud842\\udfb7","\\u00e9"]}', b"", b" \t", b'{"tokens":["a"],"n":-0.5e-300}',
+]  # fmt: skip
+LINES = st.lists(st.tuples(RECORDS | st.sampled_from([*BAD, *GOOD]), st.sampled_from([b"", b"\r"])))
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(LINES, st.booleans(), st.booleans()), min_size=1, max_size=3),
+    st.sampled_from([[], ["--rejects", "bad"], ["--rejects", "bad", "--max-rejects", "1"]]),
+    st.sampled_from([[], ["--min-count", "2"], ["--max-size", "3"], ["--first-record", "7"]]),
+)
+@example([([(line, b"") for line in BAD], False, True)], ["--rejects", "bad"], [])
+@example([([(line, b"\r") for line in GOOD], True, False)], [], [])
+def test_any_lines_are_counted_alike(parts, rejects, options) -> None:
+    files = {}
+    for number, (lines, marked, ended) in enumerate(parts):
+        data = b"\n".join(raw + end for raw, end in lines) + b"\n" * ended
+        data = b"\xef\xbb\xbf" * marked + data
+        files[f"{number}.gz" if number == 2 else f"{number}"] = (
+            gzip.compress(data) if number == 2 else data
+        )
+    counted_both_ways([*rejects, *options], files)
+
+
+def test_what_both_ways_give() -> None:
+    """Among bad and odd lines."""
+    lines = [b'{"tokens":["b","<s>"]}', *BAD, *GOOD]
+    status, messages, left = counted_both_ways(["--rejects", "bad"], {"in": b"\n".join(lines)})
+    assert status == 3
+    assert "<s> 1" in messages
+    assert left["bad"].splitlines() == BAD
+    found = {
+        entry["token"]: entry.get("count") for entry in map(json.loads, left["out"].splitlines())
+    }
+    assert {token: count for token, count in found.items() if count} == {
+        "a": 2, "b": 2, "é": 1, "𠮷": 1,
+    }  # fmt: skip
+    status, messages, left = counted_both_ways([], {"in": b"\n".join(lines)})
+    assert (status, "out" in left) == (1, False)
+    assert "number is infinity" in messages
+
+
+def test_labels() -> None:
+    data = b'{"label":"joy"}\n{"label":["joy","rage"]}\n{"label":""}\n'
+    status, _, left = counted_both_ways(["--field", "label", "--specials", "none"], {"in": data})
+    assert status == 0
+    assert [json.loads(line)["token"] for line in left["out"].splitlines()] == ["joy", "", "rage"]
+
+
+def test_a_field_whose_name_is_no_unicode_is_missing() -> None:
+    status, messages, _ = counted_both_ways(["--field", "\udcff"], {"in": b'{"tokens":["a"]}\n'})
+    assert status == 1
+    assert "is missing" in messages
 
 
 def test_more_types_than_there_was_room_for() -> None:
-    counter = PlainCounter("tokens")
-    expected = Counter()
-    for start in (0, 50_000):
-        tokens = [f"w{number}" for number in range(start, start + 100_000)]
-        counter.take(json.dumps({"tokens": tokens}).encode())
-        expected.update(tokens)
-    assert counter.counts() == expected
+    """In several blocks, and many of them twice."""
+    rows = [
+        [f"w{number}" for number in range(start, start + 300)] for start in range(0, 90_000, 200)
+    ]
+    data = b"".join(json.dumps({"tokens": row}).encode() + b"\n" for row in rows)
+    status, _, left = counted_both_ways([], {"in": data})
+    assert status == 0
+    assert left["out"].count(b"\n") == 4 + 90_100
 
 
-BLOCK = b"".join(b'{"tokens":["a","w%d"]}\n' % number for number in range(20_000))
-NESTED = b"".join(b'{"tokens":["b","<s>"],"ids":[%d]}\n' % number for number in range(20_000))
-BAD = b'{"tokens":[1]}\n'
-
-
-@pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize("options", [[], ["--rejects", "bad"], ["--field", "tokens"]])
-def test_large_files_give_the_same(options, jobs, monkeypatch, tmp_path) -> None:
-    """Blocks that are plain, blocks that are not, and a bad line in either."""
-    monkeypatch.chdir(tmp_path)
-    data = BLOCK + NESTED + BLOCK + NESTED + BLOCK
-    if "--rejects" in options:
-        data = BLOCK + BAD + BLOCK + NESTED + BAD + NESTED + BLOCK
-    (tmp_path / "in").write_bytes(data)
-
-    def build(target: str) -> tuple[int, bytes]:
-        arguments = ["build", "--quiet", "--jobs", jobs, *options, "-o", target, "in"]
-        status = CliRunner().invoke(cli, arguments).exit_code
-        return status, (tmp_path / target).read_bytes()
-
-    small = build("small")
+@pytest.mark.parametrize("option", [["--jobs", "2"], ["--shard", "1/2"], ["--field", "tokens"] * 2])
+def test_other_ways_to_read_stay_with_what_they_do(option, monkeypatch) -> None:
+    monkeypatch.setattr(_vocab_count, "_count_compiled", None)
     monkeypatch.setattr(_vocab_count, "LARGE", 0)
-    assert build("large") == small
-    assert small[0] == (3 if "--rejects" in options else 0)
+    status, _, left = built(option, {"in": b'{"tokens":["a"]}\n' * 4})
+    assert status == 0
+    assert b'"count"' in left["out"]

@@ -68,7 +68,8 @@ plan_options = collect(
         click.option(
             "--align", metavar="FIELD", multiple=True,
             help="One more list that goes with the tokens, a value for each; repeatable. So do tags"
-            " and pos of the field, where a record has them, unless one FIELD is none.",
+            " and pos of the field, where a record has them, unless one FIELD is none. Other lists"
+            " as long as the tokens leave a copy with other tokens.",
         ),
         click.option(
             "--scheme", type=click.Choice(["auto", "iob2", "iobes", "bmes", "bilou", "none"]),
@@ -103,10 +104,18 @@ def _tell(session: Session, plan: Plan, counts: Counts) -> None:
         session.summary(
             f"{counts['unchanged']} of {counts['copies']} copies came out as the record is{left}"
         )
-    for name, count in sorted(counts.items()):
-        if name.startswith("beside ") and count == counts["tokens"]:
-            field = name.removeprefix("beside ")
-            session.summary(
-                f'"{field}" always has as many items as "{plan.field}", but does not go with them:'
-                f" --align {field} would have it"
-            )
+    tell_left(session, plan.field, counts)
+
+
+def tell_left(session: Session, field: str, counts: Counts, hint: str = " (see --align)") -> None:
+    """Which lists left how many copies, in one line."""
+    left = [
+        f'"{name.removeprefix("left ")}" ({count})'
+        for name, count in sorted(counts.items())
+        if name.startswith("left ")
+    ]
+    if left:
+        session.summary(
+            f'lists as long as "{field}" but not aligned are left out of copies:'
+            f" {', '.join(left)}{hint}"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -11,16 +12,36 @@ from seqtools.errors import RecordError
 from seqtools.streams.records import Record, dumps, get, get_tokens, name_of, to_line
 from seqtools.text.augment.edits import Edit, Row, Sentence
 from seqtools.text.augment.labels import Labels, look_like_tags, read_labels
-from seqtools.text.fields import base, derived
+from seqtools.text.fields import base, derived, of_tokens
 
 ORIGIN = "augmented_from"
 _BESIDE = ("tags", "pos")  # go with tokens wherever they are
-_MADE = ("ids", "offsets", "onehot", "ngrams")  # are made of tokens, and are not theirs any more
 
 
 def of_text(field: str) -> frozenset[str]:
     """Fields that are made of the text field F, and are of no use when it is another text."""
-    return frozenset(derived(field, suffix) for suffix in ("tokens", *_BESIDE, *_MADE))
+    return frozenset((derived(field, "tokens"), derived(field, "tags"), *of_tokens(field)))
+
+
+def lists_beside(record: Record, field: str, known: Set[str]) -> list[str]:
+    """Other fields than `known` that are lists as long as the tokens, and so may be of them.
+
+    Args:
+        record: where they stand.
+        field: the tokens; where they are no list, or missing, there are none.
+        known: what is not asked about.
+    """
+    tokens = record.get(field)
+    if type(tokens) is not list:
+        return []
+    return [
+        name
+        for name, value in record.items()
+        if type(value) is list
+        and len(value) == len(tokens)
+        and name not in known
+        and name not in ("id", ORIGIN)
+    ]
 
 
 def name_of_record(record: Record, number: int) -> str | int:
@@ -97,8 +118,7 @@ class Tokens:
         """What does not hold for other tokens: the text, its ids, offsets and so on."""
         if self.text is None:
             return frozenset()
-        made = {self.text, *(derived(self.text, suffix) for suffix in (*_MADE, "pos"))}
-        return frozenset(made - {*fields})
+        return frozenset({self.text, *of_tokens(self.text)} - {*fields})
 
     def _labels(self, field: str, values: list[Any]) -> Labels:
         """Parts of speech have no scheme; one that is named is for all else that may be tags."""
@@ -146,8 +166,8 @@ class Copier:
         tokens: what it is applied to.
         number: what is written.
         seed: of all random choices.
-        counts: is told of `copies` and how many are `unchanged`, of records that have `tokens`, and
-            of lists as long as these that do not go with them, as `beside FIELD`.
+        counts: is told of `copies`, how many are `unchanged`, and which lists as long as the
+            tokens, that do not go with them, left how many others, as `left FIELD`.
     """
 
     def __init__(
@@ -169,7 +189,7 @@ class Copier:
         sentence = self._tokens.read(record)
         fields = (self._tokens.field, *sentence.fields)
         stale = self._tokens.stale(fields)
-        self._look_beside(record, {*fields, *stale})
+        beside = lists_beside(record, self._tokens.field, {*fields, *stale})
         lines = [to_line(record)] if self._number.keep else []
         left = {key: value for key, value in record.items() if key not in stale}
         copy = as_copy(left, record, number)
@@ -184,13 +204,14 @@ class Copier:
             self._counts["copies"] += 1
             self._counts["unchanged"] += not changed
             if changed or not self._number.drop_unchanged:
-                lines.append(to_line(copy | dict(zip(fields, columns, strict=True))))
+                made = copy | dict(zip(fields, columns, strict=True))
+                if changed:
+                    self._leave(made, beside)
+                lines.append(to_line(made))
         return b"".join(lines)
 
-    def _look_beside(self, record: Record, known: set[str]) -> None:
-        size = len(record[self._tokens.field])
-        if size:
-            self._counts["tokens"] += 1
-            for field, value in record.items():
-                if type(value) is list and len(value) == size and field not in known:
-                    self._counts[f"beside {field}"] += 1
+    def _leave(self, made: Record, beside: list[str]) -> None:
+        """Take out what would stand beside other tokens than it was made for."""
+        for field in beside:
+            del made[field]
+            self._counts[f"left {field}"] += 1

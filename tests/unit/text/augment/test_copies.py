@@ -70,10 +70,12 @@ def test_what_goes_with_the_tokens():
     (copy,) = copies(record, tokens=Tokens(align=("more", "pos")))
     assert [token.upper() for token in copy["tokens"]] == copy["more"] == copy["pos"]
     assert sorted(copy["tags"]) == sorted(record["tags"]) != copy["tags"] != record["tags"]
+    (copy,) = copies(record, edit=Delete(Amount(0.9)), tokens=Tokens(beside=False))
+    assert len(copy["tokens"]) < 4
+    assert list(copy) == ["tokens", "label", "augmented_from"]
     (copy,) = copies(record, tokens=Tokens(align=("more",), beside=False))
     assert [token.upper() for token in copy["tokens"]] == copy["more"]
-    assert copy["tags"] == record["tags"]
-    assert "pos" not in copy
+    assert {"tags", "pos"}.isdisjoint(copy)
 
 
 @pytest.mark.parametrize("scheme", ["iob2", "auto"])
@@ -168,12 +170,18 @@ def test_empty_records_are_left_as_they_are():
         ]
 
 
-def test_lists_beside_the_tokens_are_counted():
+def test_lists_beside_the_tokens_leave_a_copy_with_others():
     counts = Counter()
-    record = {**RECORD, "lemma": [*"abcd"], "other": ["a"], "tags": ["O"] * 4}
-    copies(record, counts=counts)
-    assert {key for key in counts if key.startswith("beside")} == {"beside lemma"}
-    assert counts["tokens"] == counts["beside lemma"] == 1
+    record = {**RECORD, "lemma": [*"abcd"], "other": ["a"], "tags": ["O"] * 4, "id": [1, 2, 3, 4]}
+    kept, *others = copies(record, written=Number(copies=2, keep=True), counts=counts)
+    assert kept == record
+    for copy in others:
+        assert list(copy) == ["tokens", "label", "other", "tags", "augmented_from"]
+        assert copy["augmented_from"] == [1, 2, 3, 4]
+    assert {key: count for key, count in counts.items() if "left" in key} == {"left lemma": 2}
+    nothing = Replace(Amount(), Synonyms(groups=[["x", "y"]]))
+    (same,) = copies(record, edit=nothing)
+    assert same["lemma"] == record["lemma"]
 
 
 def test_what_is_made_of_a_text():

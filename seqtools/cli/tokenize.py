@@ -61,7 +61,8 @@ class Plan:
 _PLAN_OPTIONS = (
     click.option(
         "--field", multiple=True, default=("text",), show_default=True,
-        help="A field of text, F, whose tokens become F_tokens (tokens for text); repeatable.",
+        help="A field of text, F, whose tokens become F_tokens (tokens for text); repeatable."
+        " Of tokens that were there, F_pos, F_offsets, F_ids, F_onehot and F_ngrams go, too.",
     ),
     click.option("--text", is_flag=True, help="Read plain lines; they become the field."),
     click.option("--reverse", is_flag=True, help="Tokens to text."),

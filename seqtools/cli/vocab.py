@@ -76,6 +76,8 @@ def _encoder(
             label = isinstance(value, str)
             tokens = [value] if isinstance(value, str) else value
             ids = vocabulary.encode(tokens)
+            if ids_name in record:
+                record.pop(rows_name, None)  # by another vocabulary, as may be
             record[ids_name] = ids[0] if label else ids
             if one_hot:
                 rows = [_row(each, len(vocabulary)) for each in ids]
@@ -109,16 +111,24 @@ def _row(number: int, size: int) -> list[int]:
 @vocab_option
 @filter_options
 def decode(streams: Streams, field: tuple[str, ...], vocab: str) -> None:
-    """Ids to tokens, specials as they are spelled."""
-    from seqtools.text.fields import base, derived, get_ids_or_id
+    """Ids to tokens, specials as they are spelled.
+
+    What was made of the tokens before, such as F_pos and F_offsets, leaves the record.
+    """
+    from seqtools.text.fields import base, derived, forget, get_ids_or_id, of_tokens
     from seqtools.text.vocab import Vocabulary
 
     spelling = Vocabulary.read(vocab).tokens
-    names = [(name, derived(base(name, "ids"), "tokens")) for name in field]
+    names = [
+        (name, derived(base(name, "ids"), "tokens"), of_tokens(base(name, "ids"), keep=field))
+        for name in field
+    ]
 
     def transform(record: Record, number: int) -> Record:
-        for name, tokens_name in names:
+        for name, tokens_name, stale in names:
             ids = get_ids_or_id(record, name, len(spelling))
+            if tokens_name in record:
+                forget(record, stale)
             record[tokens_name] = (
                 spelling[ids] if isinstance(ids, int) else [spelling[each] for each in ids]
             )

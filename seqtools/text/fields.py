@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from seqtools.streams.records import Record, get_ids, get_tokens
 
 
@@ -13,6 +15,26 @@ def derived(field: str, suffix: str) -> str:
 def base(field: str, suffix: str) -> str:
     """`src_tokens`, `tokens` to `src`, and `tokens` to `text`; any other name is its own base."""
     return "text" if field == suffix else field.removesuffix(f"_{suffix}")
+
+
+OF_TOKENS = ("pos", "ids", "offsets", "onehot", "ngrams")
+"""What is made of tokens and holds for no others; `tags` are not, which others may have given."""
+
+
+def of_tokens(field: str, keep: Collection[str] = ()) -> tuple[str, ...]:
+    """Fields that are made of the tokens of the text field F, but for those to keep.
+
+    >>> of_tokens("src", keep=["src_pos", "src_ids"])
+    ('src_offsets', 'src_onehot', 'src_ngrams')
+    """
+    names = (derived(field, suffix) for suffix in OF_TOKENS)
+    return tuple(name for name in names if name not in keep)
+
+
+def forget(record: Record, names: Iterable[str]) -> None:
+    """Take fields out of the record, those that it has."""
+    for name in names:
+        record.pop(name, None)
 
 
 def get_tokens_or_label(record: Record, field: str) -> list[str] | str:

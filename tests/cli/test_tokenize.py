@@ -278,3 +278,38 @@ def test_ten_megabytes_of_pieces_in_one_record(subwords) -> None:
     assert (done.status, done.stderr) == (0, "")
     tokens = json.loads(done.stdout)["src_tokens"]
     assert "".join(tokens) == "▁" + text[:-1].replace(" ", "▁")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ("char",),
+        ("char", "--lowercase"),
+        ("jieba",),
+        ("sentencepiece", "--subword-model", "m"),
+        ("sentencepiece", "--subword-model", "m", "--sample", "1"),
+    ],
+)
+def test_what_was_made_of_other_tokens_leaves(kind: tuple[str, ...], subwords) -> None:
+    made = {"pos": ["n"], "ids": [1], "offsets": [[0, 2]], "onehot": [[0, 1]], "ngrams": []}
+    others = {"src_ids": [3], "tags": ["O"], "id": 7}
+    piped = (TOKENIZE, *kind, "--quiet")
+    again = json.dumps({"text": "ab", "tokens": ["ab"], **made, **others}).encode()
+    first = json.dumps({"text": "ab", **made, **others}).encode()
+    done = run(*piped, stdin=again, cwd=subwords)
+    assert (done.status, done.stderr) == (0, "")
+    assert json.loads(done.stdout).keys() == {"text", "tokens", *others}
+    done = run(*piped, stdin=first, cwd=subwords)
+    assert json.loads(done.stdout).keys() == {"text", "tokens", *made, *others}
+    done = run(*piped, "--offsets", stdin=again, cwd=subwords)
+    record = json.loads(done.stdout)
+    assert record.keys() == {"text", "tokens", "offsets", *others}
+    assert len(record["offsets"]) == len(record["tokens"])
+
+
+def test_parts_of_speech_are_made_anew() -> None:
+    cut = run(TOKENIZE, "char", "--offsets", "--text", stdin="我爱北京\n".encode())
+    record = json.loads(run(TOKENIZE, "jieba", "--pos", stdin=cut.stdout).stdout)
+    assert record == {
+        "text": "我爱北京", "tokens": ["我", "爱", "北京"], "pos": ["r", "v", "ns"]
+    }  # fmt: skip

@@ -268,3 +268,26 @@ def test_shards_count_what_a_large_file_does(tmp_path) -> None:
     whole = run(VOCAB, "build", "--quiet", "in", cwd=tmp_path)
     assert whole.status == 0
     assert whole.stdout == run(VOCAB, "merge", "1", "2", cwd=tmp_path).stdout
+
+
+def test_what_was_made_of_other_tokens_leaves(tmp_path) -> None:
+    tmp_path.joinpath("v").write_bytes(run(VOCAB, "build", stdin=b'{"tokens":["a","b"]}\n').stdout)
+    made = {"pos": ["n"], "offsets": [[0, 2]], "onehot": [[1]]}
+    record = {"text": "ab", "tokens": ["ab"], "ids": [4, 5], **made, "src_pos": ["n"]}
+    given = json.dumps(record).encode()
+    done = run(VOCAB, "decode", "--vocab", "v", stdin=given, cwd=tmp_path)
+    assert json.loads(done.stdout) == {
+        "text": "ab", "tokens": ["a", "b"], "ids": [4, 5], "src_pos": ["n"]
+    }  # fmt: skip
+    del record["tokens"]
+    done = run(VOCAB, "decode", "--vocab", "v", stdin=json.dumps(record).encode(), cwd=tmp_path)
+    assert json.loads(done.stdout) == {**record, "tokens": ["a", "b"]}
+
+
+def test_rows_by_another_vocabulary_leave(tmp_path) -> None:
+    tmp_path.joinpath("v").write_bytes(run(VOCAB, "build", stdin=b'{"tokens":["a","b"]}\n').stdout)
+    given = b'{"tokens":["b"],"ids":[0],"onehot":[[1]],"pos":["n"]}\n'
+    done = run(VOCAB, "encode", "--vocab", "v", stdin=given, cwd=tmp_path)
+    assert json.loads(done.stdout) == {"tokens": ["b"], "ids": [5], "pos": ["n"]}
+    done = run(VOCAB, "encode", "--vocab", "v", "--one-hot", stdin=given, cwd=tmp_path)
+    assert json.loads(done.stdout)["onehot"] == [[0, 0, 0, 0, 0, 1]]

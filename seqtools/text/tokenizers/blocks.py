@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 import orjson
 
 from seqtools.streams.records import Record, get_text, get_tokens, to_line
-from seqtools.text.fields import derived
+from seqtools.text.fields import derived, forget, of_tokens
 from seqtools.text.normalize import Normalizer, Offsets
-from seqtools.text.tokenizers.records import trace, would_not_come_back
+from seqtools.text.tokenizers.records import kept, trace, would_not_come_back
 from seqtools.text.tokenizers.sentencepiece import SentencePieceTokenizer
 
 
@@ -60,6 +60,7 @@ class Care:
 class SplitBlock:
     """Add the tokens of each field F, as `F_tokens`, to all records of a block together.
 
+    What was made of tokens that were there before, as `of_tokens` says, leaves the record.
     Counts, where asked to compare: `texts`, `changed`, `tokens`, `unknown`.
     """
 
@@ -72,7 +73,11 @@ class SplitBlock:
         counts: Counter[str],
     ) -> None:
         self._fields = fields
-        self._names = [(derived(field, "tokens"), derived(field, "offsets")) for field in fields]
+        keep = kept(fields, offsets=care.offsets)
+        self._names = [
+            (derived(field, "tokens"), derived(field, "offsets"), of_tokens(field, keep))
+            for field in fields
+        ]
         self._tokenizer = tokenizer
         self._normalizer = normalizer
         self._care = care
@@ -89,11 +94,13 @@ class SplitBlock:
 
     def write(self, record: Record, made: tuple[Made, ...]) -> bytes:
         """The record with its tokens."""
-        for field, (tokens_name, offsets_name), each in zip(
+        for field, (tokens_name, offsets_name, stale), each in zip(
             self._fields, self._names, made, strict=True
         ):
             if each.changed and self._care.lossless:
                 raise would_not_come_back(field)
+            if tokens_name in record:
+                forget(record, stale)
             record[tokens_name] = each.tokens
             if each.offsets is not None:
                 record[offsets_name] = each.offsets
@@ -154,7 +161,10 @@ class JoinBlock:
 
 
 class SplitDrawn:
-    """Add a random segmentation of each field F, as `F_tokens`; a transform of one record."""
+    """Add a random segmentation of each field F, as `F_tokens`; a transform of one record.
+
+    What was made of tokens that were there before, as `of_tokens` says, leaves the record.
+    """
 
     def __init__(
         self,
@@ -164,8 +174,10 @@ class SplitDrawn:
         *,
         offsets: bool = False,
     ) -> None:
+        keep = kept(fields, offsets=offsets)
         self._names = [
-            (field, derived(field, "tokens"), derived(field, "offsets")) for field in fields
+            (field, derived(field, "tokens"), derived(field, "offsets"), of_tokens(field, keep))
+            for field in fields
         ]
         self._tokenizer = tokenizer
         self._normalizer = normalizer
@@ -175,9 +187,11 @@ class SplitDrawn:
         """The record with its tokens; what is drawn depends on its `id`, or its number."""
         name = record.get("id")
         key: str | int = name if type(name) in (str, int) else number  # type: ignore[assignment]
-        for field, tokens_name, offsets_name in self._names:
+        for field, tokens_name, offsets_name, stale in self._names:
             text = get_text(record, field)
             tokens, spans = self._tokenizer.draw(self._normalizer(text), key, field)
+            if tokens_name in record:
+                forget(record, stale)
             record[tokens_name] = tokens
             if self._offsets:
                 record[offsets_name] = trace(self._normalizer, text, spans)

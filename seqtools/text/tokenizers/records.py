@@ -8,7 +8,7 @@ import orjson
 
 from seqtools.errors import RecordError
 from seqtools.streams.records import Record, get_text, get_tokens
-from seqtools.text.fields import derived
+from seqtools.text.fields import derived, forget, of_tokens
 from seqtools.text.normalize import Normalizer, Offsets
 from seqtools.text.tokenizers import Tokenizer, locate
 
@@ -28,7 +28,8 @@ def split_fields(
 ) -> Transform:
     """Make the function that adds the tokens of each field F, as `F_tokens`.
 
-    The function raises `RecordError` where a text does not come back, with `lossless`.
+    What was made of tokens that were there before, as `of_tokens` says, leaves the record. The
+    function raises `RecordError` where a text does not come back, with `lossless`.
 
     Args:
         fields: names of text fields.
@@ -39,15 +40,18 @@ def split_fields(
             to keep white space.
         tag: splits in the tokenizer's place, and adds `F_pos`.
     """
-    names = [(field, derived(field, "tokens")) for field in fields]
+    keep = kept(fields, offsets=offsets, pos=tag is not None)
+    names = [(field, derived(field, "tokens"), of_tokens(field, keep)) for field in fields]
 
     tokenize, dumps = tokenizer.tokenize, orjson.dumps
 
     def split(record: Record, number: int) -> Record | bytes:
         # This is what most runs spend their time on: what can be asked without a call is, and as a
         # parsed record has nothing that JSON has not, it is written without a second look.
-        for field, name in names:
+        for field, name, stale in names:
             text = record.get(field)
+            if name in record:
+                forget(record, stale)
             record[name] = tokenize(text if type(text) is str else get_text(record, field))
         try:
             return dumps(record, None, orjson.OPT_APPEND_NEWLINE)
@@ -55,8 +59,10 @@ def split_fields(
             return record  # it holds an integer that takes a slower writer
 
     def split_fully(record: Record, number: int) -> Record:
-        for field, name in names:
+        for field, name, stale in names:
             text = get_text(record, field)
+            if name in record:
+                forget(record, stale)
             normal = normalizer(text)
             if tag is not None:
                 record[name], record[derived(field, "pos")] = tag(normal)
@@ -73,6 +79,12 @@ def split_fields(
 
     simple = not (normalizer.changes or offsets or lossless or tag is not None)
     return split if simple else split_fully
+
+
+def kept(fields: Sequence[str], *, offsets: bool = False, pos: bool = False) -> frozenset[str]:
+    """Fields that are read or written anew as the tokens are."""
+    suffixes = [suffix for suffix, made in (("offsets", offsets), ("pos", pos)) if made]
+    return frozenset((*fields, *(derived(field, each) for field in fields for each in suffixes)))
 
 
 def would_not_come_back(field: str) -> RecordError:

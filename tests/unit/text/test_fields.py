@@ -1,7 +1,14 @@
 import pytest
 
 from seqtools.errors import RecordError
-from seqtools.text.fields import base, derived, get_ids_or_id, get_tokens_or_label
+from seqtools.text.fields import (
+    base,
+    derived,
+    forget,
+    get_ids_or_id,
+    get_tokens_or_label,
+    of_tokens,
+)
 
 
 def test_names() -> None:
@@ -26,3 +33,16 @@ def test_one_id_or_a_list() -> None:
     for bad in (5, -1, True, "3", [1.0], [True], [5], None):
         with pytest.raises(RecordError):
             get_ids_or_id({"ids": bad}, "ids", 5)
+
+
+def test_what_is_made_of_tokens() -> None:
+    assert of_tokens("text") == ("pos", "ids", "offsets", "onehot", "ngrams")
+    assert of_tokens("src", {"src_pos", "ids"}) == (
+        "src_ids",
+        "src_offsets",
+        "src_onehot",
+        "src_ngrams",
+    )
+    record = {"pos": ["n"], "src_ids": [1], "id": 2}
+    forget(record, of_tokens("text"))
+    assert record == {"src_ids": [1], "id": 2}

@@ -100,9 +100,10 @@ class Session:
     def _count_rejected(self) -> None:
         if not self.rejected:
             return
+        reasons = self._rejects and self._rejects.reasons
         _run.message(
             f"{_run.program()}: {self.rejected} of {self.records} records rejected,"
-            f" see {self.streams.rejects}"
+            f" see {self.streams.rejects}{f' (why: {reasons})' if reasons else ''}"
         )
         if self.streams.max_rejects is None:
             raise click.exceptions.Exit(3)
@@ -227,15 +228,20 @@ class Session:
 
 
 class _Rejects:
-    """Bad lines as they were, and beside them a file that says where and why."""
+    """Bad lines as they were, and beside them a file that says where and why.
+
+    Attributes:
+        reasons: path of that file; None where there is none, beside a pipe.
+    """
 
     def __init__(self, path: str) -> None:
         self._lines = open_output(path)
         self._outputs = [self._lines]
         self._reasons: Output | None = None
-        if is_regular_target(path):
+        self.reasons = f"{path}.reasons.jsonl" if is_regular_target(path) else None
+        if self.reasons is not None:
             try:
-                self._reasons = FileOutput(f"{path}.reasons.jsonl")
+                self._reasons = FileOutput(self.reasons)
             except BaseException:
                 self._lines.discard()
                 raise

@@ -184,7 +184,7 @@ def test_bad_rows_are_put_aside(tmp_path) -> None:
     assert done.status == 3
     assert done.lines == [b'{"a":"1","b":"2"}', b'{"a":"5","b":"6"}']
     assert tmp_path.joinpath("bad").read_bytes() == b"3\n\xff\t4\n"
-    assert done.stderr == "seq-convert: 2 of 4 records rejected, see bad\n"
+    assert done.stderr == "seq-convert: 2 of 4 records rejected, see bad (why: bad.reasons.jsonl)\n"
 
 
 def test_a_header_that_is_no_text() -> None:

@@ -190,7 +190,7 @@ def test_a_table_is_drawn_though_records_were_rejected(tmp_path):
     options = ("--table", "--rejects", "bad")
     done = run("seq-stats", "labels", *options, stdin=b"5\n" + b"{}\n", cwd=tmp_path)
     assert done.status == 3
-    assert "1 of 2 records rejected, see bad" in done.stderr
+    assert "1 of 2 records rejected, see bad (why: bad.reasons.jsonl)" in done.stderr
     assert 'no record has a "label"' in done.stderr
     assert "label: balance" in done.stderr
     data = b'{"label":"a"}\n' * 3

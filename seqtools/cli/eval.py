@@ -139,7 +139,8 @@ def accuracy(
 )
 @click.option(
     "--words", metavar="FILE",
-    help="Words of the training data, one a line, or a vocabulary: for recall of unknown words.",
+    help="Words of the training data, one a line (a count may follow), or a vocabulary: for recall"
+    " of unknown words.",
 )  # fmt: skip
 @pair_options
 def segmentation(streams: Streams, pairing: Pairing, words: str | None, *, lowercase: bool) -> None:

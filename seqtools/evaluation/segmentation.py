@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-from seqtools.errors import InputError, RecordError
+from seqtools.errors import FormatError, InputError, RecordError
 from seqtools.evaluation.pairs import get_values, read_values
+from seqtools.streams.files import Place
 from seqtools.streams.records import Record, get_text, loads
 from seqtools.text.convert import read_text
 
 Span = tuple[int, int]
 _SHOWN = 10  # characters
+_COUNTED = re.compile(r"\s*(?P<word>[^\t]*[^\t ](?=\t)|[^\s]+)[\t ]+[0-9]+([\t ]+\S+)?\s*")
 
 
 class Segmentation:
@@ -60,8 +64,13 @@ class Segmentation:
         self._records += 1
 
     def advice(self) -> str | None:
-        """Nothing."""
-        return None
+        """What to say where none of the words is known, as with a list of something else."""
+        if not self._words or not 0 < self._total == self._unknown:
+            return None
+        return (
+            "no word of the references is among the known ones, so all count as unknown"
+            " (--words wants one a line)"
+        )
 
     def result(self) -> dict[str, Any]:
         """`score` is F1, 2 correct / (guessed + total), as all shares from 0 to 1.
@@ -145,35 +154,68 @@ def get_words(record: Record, field: str) -> list[str]:
 
 
 def read_words(path: str) -> frozenset[str]:
-    """The words of a file, without white space: a word a line, or a vocabulary's tokens.
+    """The words of a file, without white space: one a line, or a vocabulary's tokens.
 
-    It is taken for a vocabulary if its first line is an object with `token`; specials are no words.
+    Where each line is a word and a count, and maybe a third column (as in jieba's dictionaries),
+    parted by tabs or blanks, the first column is taken. A file whose first line is an object is a
+    vocabulary; specials are no words.
 
     Raises:
         ConfigError: the file cannot be opened.
-        InputError: a line is not UTF-8, or no vocabulary entry among others.
-        FormatError: a compressed file is damaged.
+        InputError: a line is not UTF-8, is no entry of a vocabulary, or has a tab where not all
+            have a count.
+        FormatError: there is no word, or a compressed file is damaged.
     """
-    words = set()
-    spell = None
-    for place, line in read_values(path, itemgetter("text"), parse=read_text):
-        spell = spell or (_get_token if _is_entry(line) else _without_space)
+    lines = read_values(path, itemgetter("text"), parse=read_text)
+    first = next(lines, None)
+    if first is None:
+        raise FormatError(f"{path}: no words in it")
+    read = _entries if _is_object(first[1]) else _listed
+    words = frozenset(read(itertools.chain((first,), lines))) - {""}
+    if not words:
+        raise FormatError(f"{path}: no words in it")
+    return words
+
+
+def _entries(lines: Iterable[tuple[Place, str]]) -> Iterator[str]:
+    """The tokens of a vocabulary; of a special none."""
+    for place, line in lines:
         try:
-            words.add(spell(line))
+            entry = loads(line.encode())
+            if "token" not in entry:
+                raise RecordError('no vocabulary entry, which has "token", and no word')
+            yield "" if "special" in entry else _without_space(get_text(entry, "token"))
         except RecordError as error:
             raise InputError(place.source, place.line, str(error)) from None
-    return frozenset(words - {""})
 
 
-def _is_entry(line: str) -> bool:
+def _listed(lines: Iterable[tuple[Place, str]]) -> set[str]:
+    """The words of lines; the first columns where all lines have a count for the second."""
+    words, columns = set(), set()
+    counted = True
+    tab: Place | None = None
+    for place, line in lines:
+        words.add(_without_space(line))
+        if tab is None and "\t" in line.strip():
+            tab = place
+        counted = counted and (found := _COUNTED.fullmatch(line)) is not None
+        if counted and found is not None:
+            columns.add(_without_space(found["word"]))
+    if counted:
+        return columns
+    if tab is not None:
+        raise InputError(
+            tab.source,
+            tab.line,
+            "a tab in a list of words: one word a line is wanted, or in each line a word, a tab and"
+            " a count (cut -f 1 leaves the first column)",
+        )
+    return words
+
+
+def _is_object(line: str) -> bool:
     try:
-        return "token" in loads(line.encode())
+        loads(line.encode())
     except RecordError:
         return False
-
-
-def _get_token(line: str) -> str:
-    """The token of a vocabulary entry, of a special none."""
-    entry = loads(line.encode())
-    token = get_text(entry, "token")
-    return "" if "special" in entry else _without_space(token)
+    return True

@@ -125,6 +125,11 @@ def test_segmentation_with_words_from_a_pipe() -> None:
     )
     found = one(shell(f"""echo '{{"o":["ab","c"],"t":"ab c"}}' | {line}""").stdout)
     assert (found["lowercase"], found["score"], found["oov"]) == (True, 1.0, 1)
+    glued = shell(f"""echo '{{"o":["ab","c"],"t":"ab c"}}' | {line.replace("AB", "AB c")}""")
+    assert one(glued.stdout)["oov_rate"] == 1
+    assert glued.stderr.startswith(
+        "seq-eval: warning: no word of the references is among the known ones"
+    )
     blank = run("seq-eval", "segmentation", *PAIR, stdin=records({"output": [], "tgt": " "}))
     assert (blank.status, blank.stdout) == (1, b"")
     assert blank.stderr == "seq-eval: no reference has a word, so there is no score\n"

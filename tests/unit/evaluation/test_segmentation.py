@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtools.errors import ConfigError, InputError, RecordError
+from seqtools.errors import ConfigError, FormatError, InputError, RecordError
 from seqtools.evaluation.segmentation import Segmentation, get_words, read_words
 
 Words = list[str]
@@ -159,8 +159,54 @@ def test_words_of_a_list(tmp_path: Any) -> None:
     path = tmp_path / "words.gz"
     path.write_bytes(gzip.compress("\ufeff大学\r\n\n New York \n{\n".encode()))
     assert read_words(str(path)) == {"大学", "NewYork", "{"}
-    path.write_bytes(gzip.compress(b""))
-    assert read_words(str(path)) == set()
+
+
+@pytest.mark.parametrize("data", ["", "\n \n", '{"id":0,"token":"<unk>","special":"unk"}\n'])
+def test_a_file_without_words(data: str, tmp_path: Any) -> None:
+    (tmp_path / "none").write_text(data)
+    with pytest.raises(FormatError, match="none: no words in it"):
+        read_words(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ("大学\t5\n北京\t1\n", {"大学", "北京"}),
+        ("大学 5\n北京 1\r\n\n", {"大学", "北京"}),
+        ("大学 5 n\n北京 1 ns\n", {"大学", "北京"}),
+        ("New York\t5\nPort 80\t1\n", {"NewYork", "Port80"}),
+        ("New York\nPort 80\n", {"NewYork", "Port80"}),
+        ("1 2\n", {"1"}),
+        ("Port 80\nword\n", {"Port80", "word"}),
+    ],
+)
+def test_words_with_counts(data: str, words: set[str], tmp_path: Any) -> None:
+    (tmp_path / "words").write_text(data, "utf-8")
+    assert read_words(str(tmp_path / "words")) == words
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ("word\tcount\nbig\t5\n", "words:1: a tab in a list of words"),
+        ("big\nword\t5\n", "words:2: a tab in a list of words"),
+        ('{"tokens":["a"]}\n', "words:1: no vocabulary entry"),
+        ('{"id":0,"token":"a"}\n{"text":"a"}\n', "words:2: no vocabulary entry"),
+    ],
+)
+def test_what_is_no_list_of_words(data: str, said: str, tmp_path: Any) -> None:
+    (tmp_path / "words").write_text(data, "utf-8")
+    with pytest.raises(InputError, match=said):
+        read_words(str(tmp_path / "words"))
+
+
+def test_advice_where_no_word_is_known() -> None:
+    for words, advised in (({"x"}, True), ({"x", "a"}, False), (None, False)):
+        known = None if words is None else frozenset(words)
+        segmentation = Segmentation(known)
+        assert segmentation.advice() is None
+        segmentation.add(["a", "b"], [["a", "b"]])
+        assert (segmentation.advice() is not None) == advised
 
 
 def test_words_of_a_vocabulary(tmp_path: Any) -> None:

@@ -138,21 +138,9 @@ COMMANDS = [
         text_fields, "text", passes=True, jobs=True,
     ),
     Command(("seq-convert", "text", "--quiet"), text_fields, None, jobs=True),
-    Command(("seq-convert", "text", "--reverse", "--quiet"), text_fields, "text", jobs=True),
     Command(("seq-convert", "csv", "--columns", "text", "--quiet"), text_fields, None, jobs=True),
     Command(
-        ("seq-convert", "conll", "--columns", "tokens", "--reverse", "--quiet"),
-        token_fields, "tokens", filter=False, shows=False, jobs=True,  # lines for each record
-    ),
-    Command(
         ("seq-vocab", "build", "--quiet"), token_fields, "tokens", filter=False, jobs=True
-    ),
-    Command(
-        ("seq-vocab", "coverage", "--quiet"), token_fields, "tokens", filter=False, shows=False
-    ),
-    Command(
-        ("seq-vocab", "encode", "--vocab", "{vocab}", "--quiet"),
-        token_fields, "tokens", passes=True, jobs=True,
     ),
     Command(
         ("seq-vocab", "subword", "--kind", "bpe", "--size", "99", "--soft-size", "-o", "{out}",
@@ -174,19 +162,11 @@ COMMANDS = [
         token_fields, "tokens", passes=True, jobs=True,
     ),
     Command(
-        ("seq-ngram", "score", "--model", "{arpa}", "--quiet"),
-        token_fields, "tokens", passes=True, jobs=True,
-    ),
-    Command(
         ("seq-eval", "exact", "--hypothesis", "h", "--reference", "r", "--quiet"),
         lambda text, number: {"h": text, "r": "a b"}, "h",
         filter=False, shows=False, shard=False, empty=1,
     ),
     Command(("seq-attnviz", "terminal", "--quiet"), attention_fields, "attention", numbered=True),
-    Command(
-        ("seq-attnviz", "html", "--quiet"),
-        attention_fields, "attention", filter=False, numbered=True,
-    ),
     Command(
         ("seq-decode", "greedy", "--model", "{model}", "--max-length", "2", "--device", "cpu",
          "--threads", "1", "--quiet"),
@@ -240,10 +220,6 @@ class Files:
             for number, token in enumerate(VOCABULARY)
         ]
         path.write_bytes(b"".join(dump(entry) + b"\n" for entry in entries))
-
-    def arpa(self, path: pathlib.Path) -> None:
-        head = b"\\data\\\nngram 1=4\n\n\\1-grams:\n"
-        path.write_bytes(head + b"-1\t<unk>\n-99\t<s>\n-1\t</s>\n-0.1\ta\n\n\\end\\\n")
 
     def subwords(self, path: pathlib.Path) -> None:
         learn = ("seq-vocab", "subword", "--size", "99", "--soft-size", "--quiet", "-o", str(path))

@@ -10,7 +10,7 @@ from seqtools.cli import _run
 from seqtools.cli._augment_options import Plan, plan_options
 from seqtools.cli._augment_pipe import Pipe, pipe_options, pipe_records
 from seqtools.cli._options import POSITIVE, Streams, example, filter_options, group, stream_options
-from seqtools.errors import FormatError
+from seqtools.errors import FormatError, InputError
 
 if TYPE_CHECKING:
     from seqtools.text.augment.edits import Source
@@ -111,7 +111,7 @@ def insert(streams: Streams, plan: Plan, synonyms: str | None, vocab: str | None
 @click.option(
     "--synonyms", metavar="FILE", required=True,
     help="Lines WORD<TAB>SYNONYM SYNONYM, or without a tab, of words that mean the same;"
-    " a_b is two tokens.",
+    " a_b is two tokens. Cilin is read as it is.",
 )  # fmt: skip
 @plan_options
 @filter_options
@@ -157,7 +157,10 @@ def _source(synonyms: str | None, vocab: str | None) -> Source:
         return FromSynonyms(Synonyms.read(synonyms))
     if vocab is None:
         return from_sentence
-    vocabulary = Vocabulary.read(vocab)
+    try:
+        vocabulary = Vocabulary.read(vocab)
+    except InputError as error:
+        raise FormatError(f"{error} (a file of seq-vocab build is wanted for --vocab)") from None
     try:
         return FromVocabulary(vocabulary)
     except FormatError as error:

@@ -124,6 +124,8 @@ def test_what_is_said_of_copies():
         ("swap --stopwords missing", 2, "missing: No such file"),
         ("insert --synonyms s --vocab v", 2, "exclude each other"),
         ("insert --vocab n", 1, "n: a vocabulary with counts is needed"),
+        ("insert --vocab m", 1, "m:1: not JSON"),
+        ("insert --vocab m", 1, "(a file of seq-vocab build is wanted for --vocab)"),
         ("synonym", 2, "--synonyms"),
         ("synonym --synonyms v", 1, "v: no synonyms in it"),
         ("pipe", 2, "--command"),
@@ -133,6 +135,7 @@ def test_what_is_said_of_copies():
 )
 def test_mistakes(arguments, status, said, folder):
     (folder / "n").write_text('{"id":0,"token":"a"}\n')
+    (folder / "m").write_bytes(bytes(range(256)))
     done = shell(f"seq-augment {arguments}", stdin=b'{"tokens":["a"]}\n', cwd=folder)
     assert (done.status, done.stdout) == (status, b"")
     assert said in done.stderr

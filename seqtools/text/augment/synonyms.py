@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from seqtools.errors import FormatError, InputError, RecordError
@@ -9,6 +10,7 @@ from seqtools.streams.files import WHOLE, chomp, read_blocks
 from seqtools.text.convert import read_text
 
 Pieces = tuple[str, ...]
+_CILIN = re.compile(r"[A-Z][a-z]\d\d[A-Z]\d\d([=#@])\s")  # Aa01A01=
 
 
 class Synonyms:
@@ -38,7 +40,9 @@ class Synonyms:
         """Read a file of lines `word<TAB>synonym synonym`, or, without a tab, `word word word`.
 
         The words of a line without a tab are synonyms of each other. A word that stands in several
-        lines has the synonyms of all. A `_` parts the tokens of a synonym: `living_thing`.
+        lines has the synonyms of all. A `_` parts the tokens of a synonym: `living_thing`. Lines
+        that begin with a code of Cilin are read as such: of `Aa01A01=` they are synonyms, of `#`
+        words of one kind and of `@` a word alone, which are left out.
 
         Raises:
             ConfigError: it cannot be opened.
@@ -48,6 +52,11 @@ class Synonyms:
         groups: list[list[str]] = []
         entries: list[tuple[str, list[str]]] = []
         for line, text in read_lines(path):
+            code = _CILIN.match(text)
+            if code is not None:
+                if code[1] == "=":
+                    groups.append(text[code.end() :].split())
+                continue
             word, tab, rest = text.partition("\t")
             if "\t" in rest:
                 raise InputError(

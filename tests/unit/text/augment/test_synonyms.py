@@ -32,6 +32,18 @@ def test_entries_go_one_way_and_groups_all_ways(dictionary):
     assert words(dictionary.of("我")) == ["吾", "俺"]
 
 
+def test_cilin_as_it_is(tmp_path):
+    path = tmp_path / "cilin.txt"
+    path.write_text("Aa01A01= 人 士 人物\r\nAa01B03# 良民 顺民\nAa01C07@ 角色\nAa01 x\n", "utf-8")
+    synonyms = Synonyms.read(str(path))
+    assert words(synonyms.of("士")) == ["人", "人物"]
+    assert synonyms.of("良民") == synonyms.of("Aa01A01=") == synonyms.of("角色") == []
+    assert words(synonyms.of("x")) == ["Aa01"]
+    path.write_text("Aa01B03# 良民 顺民\n", "utf-8")
+    with pytest.raises(FormatError, match="no synonyms in it"):
+        Synonyms.read(str(path))
+
+
 def test_case_is_kept(dictionary):
     assert words(dictionary.of("Quick")) == ["Fast", "Rapid", "Speedy"]
     assert words(dictionary.of("QUICK")) == ["FAST", "RAPID", "SPEEDY"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seqtools.cli import _convert_run
-from seqtools.cli._options import NamesType, Streams, collect
+from seqtools.cli._options import ListOption, NamesType, Streams, collect
 from seqtools.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ plan_options = collect(
     "plan",
     (
         click.option(
-            "--columns", type=EntriesType(),
+            "--columns", cls=ListOption, type=EntriesType(),
             help="Fields that the columns become: all in order, _ for none (tokens,_,tags); or some"
             " by number, from 1, or from -1 for the last (tokens=1,tags=-1); with --format conllu"
             " some by name (tokens=form,tags=upos).",
@@ -124,7 +124,7 @@ plan_options = collect(
             help="The field with the tags; repeatable.  [default: tags]",
         ),
         click.option(
-            "--comments", type=NamesType(),
+            "--comments", cls=ListOption, type=NamesType(),
             help="With --reverse: fields to write as comments. Default: none; with --format conllu"
             " all that are strings or true.",
         ),

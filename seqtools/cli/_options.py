@@ -110,6 +110,35 @@ class ShardType(click.ParamType[Shard]):
         return shard
 
 
+class ListOption(click.Option):
+    """A list between commas; given again, the option adds to the list.
+
+    The type takes all of it as one string, so what it refuses it refuses wherever it stands.
+    """
+
+    def __init__(self, *names: Any, **attributes: Any) -> None:
+        super().__init__(*names, **{"default": None, **attributes, "multiple": True})
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """Join what was given, and parse it."""
+        if value is None:
+            return None
+        given = bool(value) and not isinstance(value, str)
+        return self.type(",".join(value) if given else value, self, ctx)
+
+
+class NameType(click.ParamType[str]):
+    """The name of a field."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check."""
+        if not value:
+            self.fail("a name cannot be empty", param, ctx)
+        return str(value)
+
+
 class NamesType(click.ParamType[tuple[str, ...]]):
     """A list of names separated by commas."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import click
 
 from seqtools.cli import _run
 from seqtools.cli._io import Session
-from seqtools.cli._options import Streams, example, stream_options
+from seqtools.cli._options import FiniteFloat, ListOption, Streams, example, stream_options
 from seqtools.cli._vocab_options import (
     field_option,
     refuse,
@@ -44,6 +44,21 @@ class SizesType(click.ParamType[tuple[int, ...]]):
         return tuple(sorted({int(part) for part in parts}))
 
 
+class SharesType(click.ParamType[tuple[float, ...]]):
+    """Shares, above 0 and at most 1, separated by commas."""
+
+    name = "SHARE,..."
+    _each = FiniteFloat(0, 1, low_open=True)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        """Parse and check."""
+        if isinstance(value, tuple):
+            return value
+        return tuple(self._each.convert(part, param, ctx) for part in str(value).split(","))
+
+
 @click.command(
     epilog=example(
         """$ printf '{"tokens":["a","b","a"]}\\n{"tokens":["a"]}\\n' | seq-vocab coverage""",
@@ -55,18 +70,26 @@ class SizesType(click.ParamType[tuple[int, ...]]):
 )
 @field_option
 @click.option(
-    "--sizes", type=SizesType(), help="Sizes to look at; default: 1,2,5,10,... and all types."
-)
+    "--sizes", cls=ListOption, type=SizesType(),
+    help="Sizes to look at; default: 1,2,5,10,... and all types.",
+)  # fmt: skip
+@click.option(
+    "--target", cls=ListOption, type=SharesType(), default=(),
+    help="Look, too, at the smallest size that covers this share of the tokens (0.95).",
+)  # fmt: skip
 @specials_option
 @click.option("--vocab", metavar="FILE", help="Measure the records against this one, in its order.")
 @click.option(
-    "--counts", is_flag=True, help="With --vocab: measure its own counts, and read no records."
-)
+    "--counts", is_flag=True,
+    help="With --vocab: measure its own counts, and read no records. What a --max-size or"
+    " --min-count cut off is not counted.",
+)  # fmt: skip
 @stream_options()
 def coverage(
     streams: Streams,
     field: tuple[str, ...],
     sizes: tuple[int, ...] | None,
+    target: tuple[float, ...],
     specials: tuple[str, ...],
     vocab: str | None,
     *,
@@ -100,10 +123,21 @@ def coverage(
                 _read(session, field, learned.add)
                 found = learned.result()
                 warn_of_spelled(learned.spelled())
-        for row in found.rows(ladder(found.types) if sizes is None else sizes):
+        rungs = ladder(found.types) if sizes is None else sizes
+        for row in found.rows(sorted({*rungs, *_sizes_for(found, target)})):
             session.write(row)
         if not sum(found.tokens.values()):
             _run.warn("no tokens, so there is nothing to cover")
+
+
+def _sizes_for(found: Coverage, shares: Sequence[float]) -> Iterator[int]:
+    """The size for each share of the tokens, with a warning where there is none."""
+    for share in shares if sum(found.tokens.values()) else ():
+        size = found.size_for(share)
+        if size is None:
+            _run.warn(f"no size covers {share:g} of the tokens")
+        else:
+            yield size
 
 
 def _refuse(streams: Streams, vocab: str | None, *, counts: bool) -> None:

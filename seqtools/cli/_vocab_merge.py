@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from seqtools.cli._io import Session
-from seqtools.cli._options import NamesType, Streams, example, stream_options
+from seqtools.cli._options import ListOption, NamesType, Streams, example, stream_options
 from seqtools.cli._vocab_options import Size, judge, roles, size_options
 from seqtools.errors import FormatError
 
@@ -22,7 +22,7 @@ from seqtools.errors import FormatError
 )
 @size_options
 @click.option(
-    "--specials", type=NamesType(), metavar="LIST|none",
+    "--specials", cls=ListOption, type=NamesType(), metavar="LIST|none",
     help="Specials as for build; by default all files must have the same, which are kept.",
 )  # fmt: skip
 @stream_options(rejects=False, shard=False)

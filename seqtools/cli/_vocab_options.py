@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seqtools.cli import _run
-from seqtools.cli._options import POSITIVE, NamesType, collect
+from seqtools.cli._options import POSITIVE, ListOption, NamesType, NameType, collect
 
 if TYPE_CHECKING:
     from seqtools.text.vocab import Vocabulary
@@ -43,12 +43,12 @@ size_options = collect(
 )  # fmt: skip
 
 field_option = click.option(
-    "--field", multiple=True, default=("tokens",), show_default=True,
+    "--field", type=NameType(), multiple=True, default=("tokens",), show_default=True,
     help="A list of tokens, or a string (a label); repeatable, for one vocabulary of several.",
 )  # fmt: skip
 
 specials_option = click.option(
-    "--specials", type=NamesType(), default=(), metavar="LIST|none",
+    "--specials", cls=ListOption, type=NamesType(), default=(), metavar="LIST|none",
     help="Specials besides pad, unk, bos and eos (mask, cls, sep), or none for none at all.",
 )  # fmt: skip
 

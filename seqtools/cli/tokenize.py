@@ -9,7 +9,7 @@ import click
 
 from seqtools.cli import _run
 from seqtools.cli._io import Session
-from seqtools.cli._options import Streams, collect, example, filter_options, group
+from seqtools.cli._options import NameType, Streams, collect, example, filter_options, group
 from seqtools.cli._tokenize_jieba import Words, tokenize_words, words_options
 from seqtools.cli._tokenize_subword import Subwords, subword_options, tokenize_subwords
 
@@ -60,7 +60,7 @@ class Plan:
 
 _PLAN_OPTIONS = (
     click.option(
-        "--field", multiple=True, default=("text",), show_default=True,
+        "--field", type=NameType(), multiple=True, default=("text",), show_default=True,
         help="A field of text, F, whose tokens become F_tokens (tokens for text); repeatable."
         " Of tokens that were there, F_pos, F_offsets, F_ids, F_onehot and F_ngrams go, too.",
     ),

@@ -8,7 +8,7 @@ import click
 
 from seqtools.cli import _run, _vocab_build, _vocab_coverage, _vocab_merge, _vocab_subword
 from seqtools.cli._io import Session
-from seqtools.cli._options import Streams, example, filter_options, group
+from seqtools.cli._options import NameType, Streams, example, filter_options, group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ vocab_option = click.option("--vocab", metavar="FILE", required=True, help="Voca
     )
 )
 @click.option(
-    "--field", multiple=True, default=("tokens",), show_default=True,
+    "--field", type=NameType(), multiple=True, default=("tokens",), show_default=True,
     help="F_tokens becomes F_ids (tokens: ids); any other F, a list or a string, too; repeatable.",
 )  # fmt: skip
 @vocab_option
@@ -105,7 +105,7 @@ def _row(number: int, size: int) -> list[int]:
     )
 )
 @click.option(
-    "--field", multiple=True, default=("ids",), show_default=True,
+    "--field", type=NameType(), multiple=True, default=("ids",), show_default=True,
     help="F_ids becomes F_tokens (ids: tokens); repeatable.",
 )  # fmt: skip
 @vocab_option

@@ -58,6 +58,15 @@ class Coverage:
         seen = [counts[number] for number in _ordinary(vocabulary)]
         return cls(len(seen), dict(enumerate(seen, 1)), counts=seen)
 
+    def size_for(self, share: float) -> int | None:
+        """The smallest size that covers this share of the tokens, in (0, 1]; None: no size does."""
+        whole, covered = sum(self.tokens.values()), 0
+        for rank, count in sorted(self.tokens.items()):
+            covered += count
+            if rank <= self.types and covered / whole >= share:
+                return rank
+        return None
+
     def rows(self, sizes: Iterable[int]) -> Iterator[dict[str, Any]]:
         """Records of what each of the rising `sizes` covers; none where there is no token.
 

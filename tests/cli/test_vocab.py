@@ -118,6 +118,9 @@ def test_what_is_no_id(bad: bytes, tmp_path) -> None:
         ("coverage --sizes 5,0", "'5,0' is not a list of sizes"),
         ("coverage --sizes 5,", "'5,' is not a list of sizes"),
         (f"coverage --sizes {'9' * 5000}", "is not a list of sizes"),
+        ("coverage --target 0.5,0", "0 must be above 0"),
+        ("coverage --target 0.5 --target 95%", "is not a number"),
+        ("coverage --field=", "a name cannot be empty"),
         ("subword --size 20", "Missing option '-o'"),
         ("subword -o /dev/null", "Missing option '--size'"),
         ("subword -o /dev/null --size 3", "--size"),
@@ -291,3 +294,30 @@ def test_rows_by_another_vocabulary_leave(tmp_path) -> None:
     assert json.loads(done.stdout) == {"tokens": ["b"], "ids": [5], "pos": ["n"]}
     done = run(VOCAB, "encode", "--vocab", "v", "--one-hot", stdin=given, cwd=tmp_path)
     assert json.loads(done.stdout)["onehot"] == [[0, 0, 0, 0, 0, 1]]
+
+
+def sizes(*options: str, data: bytes) -> list[int]:
+    done = run(VOCAB, "coverage", *options, stdin=data)
+    assert done.status == 0
+    return [json.loads(line)["size"] for line in done.lines]
+
+
+def test_lists_in_several_options_are_one(tmp_path) -> None:
+    data = b'{"tokens":["a","a","a","a","b","b","c","d","e","f"]}\n'  # shares .4 .6 .7 .8 .9 1
+    assert sizes("--sizes", "3,1", "--sizes", "500", data=data) == [1, 3, 500]
+    assert sizes("--sizes", "1", "--target", "0.6,1", "--target", "0.71", data=data) == [1, 2, 4, 6]
+    assert sizes("--target", "0.9", data=data) == [1, 2, 5, 6]
+    assert sizes("--target", "0.8", data=data) == [1, 2, 4, 5, 6]
+    done = run(VOCAB, "build", "--specials", "mask", "--specials", "cls", stdin=data)
+    assert [json.loads(line).get("special") for line in done.lines[4:7]] == ["mask", "cls", None]
+    done = run(VOCAB, "build", "--specials", "mask", "--specials", "mask", stdin=data)
+    assert (done.status, "names one twice" in done.stderr) == (2, True)
+
+
+def test_a_share_that_no_size_covers() -> None:
+    data = b'{"tokens":["a","b","<unk>","<unk>"]}\n'
+    done = run(VOCAB, "coverage", "--specials", "mask", "--target", "0.75,0.5", stdin=data)
+    assert [json.loads(line)["size"] for line in done.lines] == [1, 2]
+    assert "warning: no size covers 0.75 of the tokens\n" in done.stderr
+    done = run(VOCAB, "coverage", "--target", "0.5", stdin=b"")
+    assert done.stderr == "seq-vocab: warning: no tokens, so there is nothing to cover\n"

@@ -54,7 +54,8 @@ class Plan:
             counts = session.filter(
                 lambda counts: Copier(kind, edit, tokens, number, seed=self.seed, counts=counts)
             )
-            _tell(session, self, counts)
+            tell(session, counts, dropped=self.drop_unchanged)
+            tell_left(session, self.field, counts)
 
 
 plan_options = collect(
@@ -97,14 +98,13 @@ plan_options = collect(
 )  # fmt: skip
 
 
-def _tell(session: Session, plan: Plan, counts: Counts) -> None:
-    """What the user may not have meant, in numbers."""
+def tell(session: Session, counts: Counts, *, dropped: bool) -> None:
+    """How many copies are no other than their records."""
     if counts["unchanged"]:
-        left = ", and are left out" if plan.drop_unchanged else " (see --drop-unchanged)"
+        left = ", and are left out" if dropped else " (see --drop-unchanged)"
         session.summary(
             f"{counts['unchanged']} of {counts['copies']} copies came out as the record is{left}"
         )
-    tell_left(session, plan.field, counts)
 
 
 def tell_left(session: Session, field: str, counts: Counts, hint: str = " (see --align)") -> None:

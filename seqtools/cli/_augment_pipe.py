@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from seqtools.cli._augment_options import tell, tell_left
 from seqtools.cli._io import Session
 from seqtools.cli._options import Streams, collect
 from seqtools.errors import InputError, RecordError, SeqtoolsError
@@ -16,6 +17,7 @@ from seqtools.streams.files import Block, Line, Place, chomp, read_blocks
 from seqtools.streams.parallel import Reject
 
 if TYPE_CHECKING:
+    from seqtools.streams.parallel import Counts
     from seqtools.text.augment.program import Program
 
 _SHOWN = 60  # characters of an id
@@ -29,6 +31,7 @@ class Pipe:
     lines: bool
     field: str | None
     keep: bool
+    drop_unchanged: bool
 
     def __post_init__(self) -> None:
         if self.field is not None and not self.lines:
@@ -51,6 +54,10 @@ pipe_options = collect(
         ),
         click.option("--field", help="With --lines: a text field.  [default: text]"),
         click.option("--keep", is_flag=True, help="Write each record, too, before its copy."),
+        click.option(
+            "--drop-unchanged", is_flag=True,
+            help="Leave out copies that came back as the record is; with --lines, as the text is.",
+        ),
     ),
 )  # fmt: skip
 
@@ -90,21 +97,35 @@ def pipe_records(streams: Streams, plan: Pipe) -> None:
     from seqtools.text.augment.program import Program
 
     with _Beside(streams) as session, Program(plan.command) as program:
-        Exchange(session, plan).run(program)
+        exchange = Exchange(session, plan)
+        exchange.run(program)
+        tell(session, exchange.counts, dropped=plan.drop_unchanged)
+        tell_left(session, exchange.tokens, exchange.counts, hint="")
 
 
 class Exchange:
-    """Records on their way through a program."""
+    """Records on their way through a program.
+
+    Attributes:
+        tokens: what the tokens of the text field are called.
+        counts: of `copies`, with --drop-unchanged of those that are `unchanged`, and, with --lines,
+            of lists as long as the tokens that were left out, as `left FIELD`.
+    """
 
     def __init__(self, session: Session, plan: Pipe) -> None:
+        from collections import Counter
         from queue import SimpleQueue
 
-        from seqtools.text.augment.copies import ORIGIN, as_copy, of_text
+        from seqtools.text.augment.copies import ORIGIN, as_copy, lists_beside, of_text
+        from seqtools.text.fields import derived
 
         self._session, self._plan = session, plan
         self._field = plan.field or "text"
         self._head = ("id", ORIGIN)
-        self._as_copy = as_copy
+        self._as_copy, self._beside = as_copy, lists_beside
+        self._whole = plan.keep or plan.lines or plan.drop_unchanged
+        self.tokens = derived(self._field, "tokens")
+        self.counts: Counts = Counter()
         self._stale = of_text(self._field)
         self._under_way: SimpleQueue[Sent | None] = SimpleQueue()  # None: there are no more
         self._sent = self._back = 0
@@ -128,7 +149,8 @@ class Exchange:
     def _check(self) -> None:
         if self._back < self._sent:
             raise SeqtoolsError(
-                f"the command gave back {self._back} records of {self._sent}: {self._plan.command}"
+                f"the command gave back {self._back} of the {self._sent} records sent so far:"
+                f" {self._plan.command}"
             )
 
     def _parts(self) -> Generator[bytes, None, None]:
@@ -160,7 +182,7 @@ class Exchange:
         record = records.loads(raw)
         data = self._line(record) if self._plan.lines else raw
         head = {name: record[name] for name in self._head if name in record}
-        kept = raw if self._plan.keep or self._plan.lines else b""
+        kept = raw if self._whole else b""
         self._sent += 1
         self._under_way.put(Sent(line.place, head, kept))
         return data + b"\n"
@@ -188,18 +210,33 @@ class Exchange:
         except RecordError as error:
             place = sent.place
             raise InputError(place.source, place.line, f"the command gave back {error}") from None
-        data = records.to_line(self._as_copy(copy, record, sent.place.number))
+        self.counts["copies"] += 1
+        if self._plan.drop_unchanged and self._is_unchanged(record, copy):
+            self.counts["unchanged"] += 1
+            data = b""
+        else:
+            data = records.to_line(self._as_copy(copy, record, sent.place.number))
         return records.to_line(record) + data if self._plan.keep else data
+
+    def _is_unchanged(self, record: records.Record, copy: records.Record) -> bool:
+        if self._plan.lines:
+            return bool(record[self._field] == copy[self._field])
+        return records.dumps(record) == records.dumps(copy)
 
     def _replaced(self, record: records.Record, line: bytes) -> records.Record:
         """The record with another text, and without what was made of the old one."""
         from seqtools.text.convert import read_text
 
-        kept = {key: value for key, value in record.items() if key not in self._stale}
+        beside = self._beside(record, self.tokens, self._stale)
+        self.counts.update(f"left {name}" for name in beside)
+        left = self._stale.union(beside)
+        kept = {key: value for key, value in record.items() if key not in left}
         return kept | read_text(line, self._field)
 
     def _checked(self, record: records.Record, line: bytes) -> records.Record:
         made = records.loads(line)
+        if record.get("id") is not None and "id" not in made:
+            raise RecordError(f"no id for {_show(records.dumps(record['id']))}")
         if "id" in record:
             sent, back = records.dumps(record["id"]), records.dumps(made.get("id"))
             if sent != back:

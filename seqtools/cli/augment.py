@@ -142,7 +142,7 @@ def pipe(streams: Streams, plan: Pipe) -> None:
 
     Its ids must be those it was sent, and so must be their number; where it fails, so does this.
     With --lines it sees the text alone, and what was made of the old text (tokens, ids, tags, …)
-    leaves the copy.
+    leaves the copy, as do other lists as long as the tokens.
     """
     pipe_records(streams, plan)
 

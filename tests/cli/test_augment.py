@@ -172,11 +172,11 @@ def test_records_are_sent_as_they_are_and_what_comes_back_counts():
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("head -n 1", "the command gave back 1 records of 3: head -n 1"),
+        ("head -n 1", "the command gave back 1 of the 3 records sent so far: head -n 1"),
         ("sed 2d", "<stdin>:2: the command gave back id 3 for 2"),
         ("tac", "<stdin>:1: the command gave back id 3 for 1"),
         ("""sed 's/"id":1,/"id":"1",/'""", '<stdin>:1: the command gave back id "1" for 1'),
-        ("""sed 's/"id":1,//'""", "<stdin>:1: the command gave back id null for 1"),
+        ("""sed 's/"id":1,//'""", "<stdin>:1: the command gave back no id for 1"),
         ("cat; echo '{\"id\":4}'", "the command gave back more than the 3 records it was sent"),
         ("sed '2s/.*/oops/'", "<stdin>:2: the command gave back not JSON"),
         ("cat; exit 7", "the command failed with status 7: cat; exit 7"),
@@ -244,7 +244,7 @@ def test_lines():
         json.loads(line) for line in data.splitlines()
     ]
     for program, said in (
-        ("grep .", "the command gave back 2 records of 3: grep ."),
+        ("grep .", "the command gave back 2 of the 3 records sent so far: grep ."),
         ("printf '\\351\\n\\n\\n'", "<stdin>:1: the command gave back not UTF-8"),
     ):
         done = pipe(program, data, "--lines")
@@ -254,6 +254,33 @@ def test_lines():
     assert done.stderr == 'seq-augment: <stdin>:1: "text" has a newline, a line cannot hold it\n'
     done = pipe("cat", b'{"src":5}\n', "--lines", "--field", "src")
     assert '"src" must be a string' in done.stderr
+
+
+def test_lists_beside_the_tokens_of_another_text():
+    done = pipe("cat", b'{"text":"a b","tokens":["a","b"],"chunk":["B","I"],"n":[1]}\n', "--lines")
+    assert done.lines == [b'{"text":"a b","n":[1],"augmented_from":1}']
+    assert done.stderr == (
+        'seq-augment: lists as long as "tokens" but not aligned are left out of copies:'
+        ' "chunk" (1)\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "kept"),
+    [
+        ("sed s/a/b/", ("--lines",), [b'{"text":"bb","x":1,"augmented_from":7}']),
+        ("sed s/a/b/", (), [b'{"id":7,"text":"bb","x":1,"augmented_from":7}']),
+        ("sed s/1/2/", (), [b'{"id":7,"text":"ab","x":2,"augmented_from":7}']),
+    ],
+)
+def test_what_came_back_as_it_was_sent_is_no_copy(program, options, kept):
+    data = b'{"id":7,"text":"ab","x":1}\n{"id": 8,"text":"c"}\n'
+    done = pipe(program, data, *options, "--drop-unchanged")
+    assert done.lines == [line.replace(b'"id":7,', b"") for line in kept]
+    said = "seq-augment: 1 of 2 copies came out as the record is, and are left out\n"
+    assert done.stderr == said
+    both = pipe(program, data, *options, "--drop-unchanged", "--keep")
+    assert both.lines == [b'{"id":7,"text":"ab","x":1}', *done.lines, b'{"id":8,"text":"c"}']
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -54,6 +54,11 @@ class Choice:
         from seqtools.text.keywords.corpus import Shape
 
         return Shape(self.field, self._wanted())
+
+    def of_state(self, stated: Record) -> Choice:
+        """With what a state says of how it was made; it does not have the words of --stopwords."""
+        names = ("field", "by", "method", "min_length", "pos")
+        return replace(self, **{name: stated[name] for name in names if name in stated})
 
     def _wanted(self) -> Wanted:
         from seqtools.streams.files import read_blocks
@@ -140,13 +145,17 @@ def keywords(streams: Streams, mode: Mode, choice: Choice) -> None:
     refuse_same_input(streams, "--idf", choice.idf)
     refuse_same_input(streams, "--stopwords", choice.stopwords)
     shape, table = choice.shape(), choice.table()
-    if choice.together:
-        run_statistic(
-            streams, mode, lambda: CorpusKeywords(shape, table, by=choice.by, top=choice.top),
-            lambda records: _show(records, choice.by), most=_ROWS, remark=_tell_of_unknown,
-        )  # fmt: skip
+
+    def make(stated: Record) -> CorpusKeywords:
+        if not stated:
+            return CorpusKeywords(shape, table, by=choice.by, top=choice.top)
+        chosen = choice.of_state(stated)
+        return CorpusKeywords(chosen.shape(), chosen.table(), by=chosen.by, top=chosen.top)
+
+    if choice.together or mode.merge:
+        run_statistic(streams, mode, make, _show, most=_ROWS, remark=_tell_of_unknown)
         return
-    for name in ("partial", "merge", "table"):
+    for name in ("partial", "table"):
         if getattr(mode, name):
             raise click.UsageError(f"--{name} needs --corpus or --by.")
     with Session(streams) as session:
@@ -189,9 +198,9 @@ def _adder(shape: Shape, table: IdfTable | None, top: int, counts: Counts) -> Tr
     return transform
 
 
-def _show(records: list[Record], by: str | None) -> Iterator[Drawing]:
-    columns = [*([by] if by else []), "token", "count", "weight"]
-    yield Table("keywords", columns, [[record[column] for column in columns] for record in records])
+def _show(records: list[Record]) -> Iterator[Drawing]:
+    columns = [*records[0]] if records else ["token", "count", "weight"]
+    yield Table("keywords", columns, [[*record.values()] for record in records])
     names = columns[:-2]
     bars = [(" ".join(record[name] for name in names), record["weight"]) for record in records]
     if bars:
@@ -224,6 +233,7 @@ def idf(streams: Streams, mode: Mode, field: str, min_count: int) -> None:
         rows = [[record[column] for column in columns] for record in records]
         yield Table("in most records", columns, rows)
 
-    run_statistic(
-        streams, mode, lambda: DocumentCounts(field, min_count=min_count), show, most=_ROWS
-    )
+    def make(stated: Record) -> DocumentCounts:
+        return DocumentCounts(stated.get("field", field), min_count=min_count)
+
+    run_statistic(streams, mode, make, show, most=_ROWS)

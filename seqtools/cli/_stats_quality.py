@@ -8,7 +8,7 @@ import click
 
 from seqtools.cli._options import NON_NEGATIVE, POSITIVE, FiniteFloat, Streams, example
 from seqtools.cli._stats_run import Mode, run_statistic, statistic_options
-from seqtools.cli._stats_show import Drawing, Histogram, Table
+from seqtools.cli._stats_show import Drawing, Histogram, Percent, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,25 +74,36 @@ def quality(
     """
     from seqtools.text.stats.quality import Limits, Quality
 
-    limits = Limits(examples, fence, near_duplicates, shingle, listing)
+    def make(stated: Record) -> Quality:
+        limits = Limits(
+            stated.get("examples", examples),
+            fence,
+            stated.get("near_duplicates", near_duplicates),
+            stated.get("shingle", shingle),
+            stated.get("list", listing),
+        )
+        return Quality([*dict.fromkeys(stated.get("fields", field))], limits)
+
     if streams.first_record >= _MOST:
         raise click.UsageError("--first-record must be below 2^62.")
-    fields = [*dict.fromkeys(field)]
-    show, most = (_show_list, _ROWS) if listing else (_show, None)
-    run_statistic(streams, mode, lambda: Quality(fields, limits), show, most=most)
+    run_statistic(streams, mode, make, _show, most=_ROWS)
 
 
 def _show(records: list[Record]) -> Iterator[Drawing]:
+    listing = not records or "statistic" not in records[0]
+    return _show_list(records) if listing else _show_faults(records)
+
+
+def _show_faults(records: list[Record]) -> Iterator[Drawing]:
+    """Only those that there are; the records have the others, too."""
     rows = [
-        (row["fault"], row.get("field"), row["count"], row["share"], _first(row["examples"]))
-        for row in records[1:]
-    ]
-    yield Table(
-        f"faults of {records[0]['records']:,} records",
-        ["fault", "field", "records", "share", "first example"],
-        rows,
-    )
-    bars = [(" ".join(filter(None, row[:2])), row[2]) for row in rows if row[2]]
+        (row["fault"], row.get("field"), row["count"], Percent(row["share"]),
+         _first(row["examples"]))
+        for row in records[1:] if row["count"]
+    ]  # fmt: skip
+    title = f"faults of {records[0]['records']:,} records"
+    yield Table(title, ["fault", "field", "records", "share", "first example"], rows)
+    bars = [(" ".join(filter(None, row[:2])), row[2]) for row in rows]
     if bars:
         yield Histogram("records by fault", bars)
 

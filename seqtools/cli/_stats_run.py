@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from seqtools.cli import _run
 from seqtools.cli._io import Session
 from seqtools.cli._options import Streams, collect, stream_options
+from seqtools.cli._stats_parts import Make, Piece, Watch, merge, missing, state
 from seqtools.cli._stats_show import Drawing, draw, will_draw
-from seqtools.errors import RecordError, SeqtoolsError
 from seqtools.streams.parallel import Filter, map_blocks
-from seqtools.streams.records import Record, dumps, loads, to_line
+from seqtools.streams.records import Record, loads, to_line
 
 if TYPE_CHECKING:
     from seqtools.streams.files import Block
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound="Statistic")
-Make = Callable[[], S]
 # The records of a report, or the first of them, to what is drawn.
 Show = Callable[[list[Record]], Iterable[Drawing]]
+Regroup = Callable[[Iterator["Block"]], Iterator["Block"]]
 # Says on stderr what a user should know of the statistics.
 Remark = Callable[[Session, S], None]
 
-_MAGIC = "statistics"
-_VERSION = 1
+# Where a parameter is called otherwise than what is in `Statistic.options`.
+_PARAMETERS = {"fields": "field", "list": "listing"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,9 @@ def statistic_options(function: F) -> F:
             help="Write the state instead, for --merge: of a shard, or of a piece of the corpus.",
         ),
         click.option(
-            "--merge", is_flag=True, help="Read what --partial wrote, in the corpus's order."
+            "--merge", is_flag=True,
+            help="Read what --partial wrote, in the corpus's order; options that said what to count"
+            " need not be given again.",
         ),
         click.option(
             "--table", is_flag=True, help="Draw on stderr where it is no terminal, too."
@@ -77,13 +80,14 @@ def run_statistic(
     Args:
         streams: the records, or with `mode.merge` what earlier runs wrote with `--partial`.
         mode: what is read and written.
-        make: makes empty statistics.
+        make: makes empty statistics; see `Make`.
         show: what is drawn of the report.
         most: how many records of the report `show` is given; None: all.
         remark: says what else there is to say.
 
     Raises:
-        InputError: with `mode.merge`, a part is damaged, or of another kind or other options.
+        InputError: with `mode.merge`, a part is damaged, of another kind or other options, or of
+            records that another one covers.
     """
     if mode.merge:
         _refuse_reading(streams)
@@ -92,10 +96,16 @@ def run_statistic(
     left = 0
     try:
         with Session(streams) as session:
-            whole = make()
-            gather = _merge if mode.merge else _add if streams.jobs == 1 else _gather
-            gather(session, whole, make)
-            for record in _state(whole) if mode.partial else whole.report():
+            if mode.merge:
+                whole, pieces = merge(session, make, _given())
+                for message in () if mode.partial else missing(pieces):
+                    _run.warn(message)
+            else:
+                whole, pieces = _read(session, make, mode)
+            if not sum(piece.records for piece in pieces):
+                _run.warn("no records")
+                remark = None
+            for record in state(whole, pieces) if mode.partial else whole.report():
                 session.write(record)
                 if drawn and (most is None or len(kept) < most):
                     kept.append(record)
@@ -119,12 +129,40 @@ def _refuse_reading(streams: Streams) -> None:
             raise click.UsageError(f"--{option} makes no sense with --merge.")
 
 
+def _given() -> set[str]:
+    """Options of statistics that were given, so that they are not taken from states."""
+    context = click.get_current_context()
+    given = {
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    }
+    if "corpus" in given:
+        given.add("by")  # of one text, that is, and not of classes
+    return given | {name for name, parameter in _PARAMETERS.items() if parameter in given}
+
+
+def _read(session: Session, make: Make[S], mode: Mode) -> tuple[S, list[Piece]]:
+    """Take in all records, here or in workers."""
+    watch = Watch()
+    whole = make({})
+
+    def watched(blocks: Iterator[Block]) -> Iterator[Block]:
+        if mode.partial:
+            blocks = watch.watch(blocks)
+        return blocks if whole.places is None else whole.places.watch(blocks)
+
+    gather = _add if session.streams.jobs == 1 else _gather
+    gather(session, whole, make, watched)
+    return whole, [watch.piece(session)]
+
+
 class _Gathering:
     """Takes blocks; in a worker each becomes the state of its own statistics."""
 
     def __init__(self, make: Make[S], streams: Streams) -> None:
         self._make = make
-        self._part = make()
+        self._part = make({})
         self._work = Filter(
             lambda counts: self._add,
             shard=streams.shard,
@@ -137,18 +175,16 @@ class _Gathering:
         return b""
 
     def __call__(self, block: Block) -> Result:
-        self._part = self._make()
+        self._part = self._make({})
         result = self._work(block)
         result.data = b"".join(map(to_line, self._part.dump()))
         return result
 
 
-def _gather(session: Session, whole: S, make: Make[S]) -> None:
+def _gather(session: Session, whole: S, make: Make[S], watch: Regroup) -> None:
     """Take in all records, by the statistics of blocks, each from a worker, merged in order."""
     streams = session.streams
-    blocks = session.blocks()
-    if whole.places is not None:
-        blocks = whole.places.watch(blocks)
+    blocks = watch(session.blocks())
     done = map_blocks(blocks, lambda: _Gathering(make, streams), streams.jobs)
     with contextlib.closing(done) as results:
         for result in results:
@@ -160,81 +196,11 @@ def _gather(session: Session, whole: S, make: Make[S]) -> None:
             session.progress()
 
 
-def _add(session: Session, whole: S, make: Make[S]) -> None:
+def _add(session: Session, whole: S, make: Make[S], watch: Regroup) -> None:
     """Take in all records, in this process."""
 
     def transform(record: Record, number: int) -> bytes:
         whole.add(record, number)
         return b""
 
-    watch = None if whole.places is None else whole.places.watch
     session.filter(lambda counts: transform, regroup=watch)
-
-
-def _state(statistic: Statistic) -> Iterator[Record]:
-    """The state between a header, which says of what, and an end, which says how much."""
-    head = {"seqtools": _MAGIC, "version": _VERSION}
-    yield {**head, "kind": statistic.kind, "options": statistic.options}
-    count = 0
-    for count, part in enumerate(statistic.dump(), 1):  # noqa: B007
-        yield part
-    yield {"seqtools": _MAGIC, "end": count}
-
-
-def _merge(session: Session, whole: S, make: Make[S]) -> None:
-    merging = _Merging(whole)
-    name = ""
-    for place, _ in session.read(merging.take):
-        name = place.source
-    if merging.open:
-        raise SeqtoolsError(f"{name}: the statistics end too early")
-    if not merging.parts:
-        raise SeqtoolsError("there are no statistics to merge")
-
-
-class _Merging:
-    """Takes parts, record by record; each begins with a header and ends with a count."""
-
-    def __init__(self, whole: Statistic) -> None:
-        self.whole = whole
-        self.open = False
-        self.parts = 0
-        self._count = 0
-
-    def take(self, record: Record) -> None:
-        if record.get("seqtools") != _MAGIC:
-            self._take_state(record)
-        elif "end" in record:
-            if not self.open or record["end"] != self._count:
-                raise RecordError("records of the statistics are missing")
-            self.open = False
-        else:
-            self._check(record)
-            self.open, self._count = True, 0
-            self.parts += 1
-
-    def _check(self, head: Record) -> None:
-        if self.open:
-            raise RecordError("the statistics before this line end too early")
-        if head.get("version") != _VERSION:
-            raise RecordError(f"statistics of version {head.get('version')}, not {_VERSION}")
-        if head.get("kind") != self.whole.kind:
-            raise RecordError(f"statistics of kind {head.get('kind')}, not {self.whole.kind}")
-        theirs, ours = head.get("options"), self.whole.options
-        if theirs != ours:
-            raise RecordError(f"statistics with {_spell(theirs)}, not {_spell(ours)}")
-
-    def _take_state(self, record: Record) -> None:
-        if not self.open:
-            raise RecordError("not what seq-stats --partial wrote")
-        try:
-            self.whole.merge(record)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            raise RecordError(f"no part of statistics of kind {self.whole.kind}") from None
-        self._count += 1
-
-
-def _spell(options: Any) -> str:
-    if not isinstance(options, dict):
-        return "no options"
-    return ", ".join(f"{name} {dumps(value).decode()}" for name, value in options.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,13 +11,17 @@ from typing import TYPE_CHECKING
 from seqtools.cli._progress import on_terminal
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 # What moves the cursor, turns the direction or is not seen.
 _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
 _BARS = 60  # columns
+
+
+class Percent(float):
+    """A share, drawn as a percentage."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,9 @@ def _draw_table(console: Console, drawing: Table) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    if not drawing.rows:
+        _print(console, Text(f"{_plain(drawing.title)}: none"))
+        return
     table = RichTable(
         title=Text(_plain(drawing.title)),
         title_justify="left",
@@ -98,7 +106,7 @@ def _draw_table(console: Console, drawing: Table) -> None:
         )
     for row in drawing.rows:
         table.add_row(*(Text(_plain(cell)) for cell in row))
-    console.print(table)
+    _print(console, table)
 
 
 def _draw_histogram(console: Console, drawing: Histogram) -> None:
@@ -114,16 +122,33 @@ def _draw_histogram(console: Console, drawing: Histogram) -> None:
     grid.add_column()
     for label, number in drawing.bars:
         grid.add_row(Text(_plain(label)), Text(_plain(number)), Bar(most, 0, number, width=_BARS))
-    console.print(grid)
-    console.print()
+    _print(console, grid)
+
+
+def _print(console: Console, drawing: RenderableType) -> None:
+    """Print without blanks at the ends of lines, and one empty line after it."""
+    with console.capture() as capture:
+        console.print(drawing)
+    lines = [line.rstrip() for line in capture.get().strip("\n").split("\n")]
+    print("\n".join(lines).rstrip(), end="\n\n", file=console.file)
 
 
 def _plain(cell: str | float | None) -> str:
-    """A cell as text: whole numbers with separators, others with four digits."""
+    """A cell as text: whole numbers with separators, others with four digits, shares as percent."""
     if cell is None:
         return ""
     if isinstance(cell, str):
         return _CONTROL.sub(lambda found: repr(found[0])[1:-1], cell)
     if isinstance(cell, int):
         return f"{cell:,}"
+    if isinstance(cell, Percent):
+        return _percentage(cell)
     return f"{cell:,.1f}" if abs(cell) >= 1000 else f"{cell:.4g}"
+
+
+def _percentage(share: float) -> str:
+    """Two decimals, or as many as two digits of a small share need."""
+    percent = 100 * share
+    if not percent or percent >= 0.1:
+        return f"{percent:.2f} %"
+    return f"{percent:.{min(12, 1 - math.floor(math.log10(percent)))}f} %"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from seqtools.cli._stats_show import Drawing, Histogram, Table
+from seqtools.cli._stats_show import Drawing, Histogram, Percent, Table
 
 if TYPE_CHECKING:
     from seqtools.streams.records import Record
@@ -26,7 +26,7 @@ def show_lengths(report: list[Record]) -> Iterator[Drawing]:
     cuts = _of(report, "cut")
     if cuts:
         names = ["max_length", "longer", "longer_share", "lost", "lost_share"]
-        rows = [[each["field"], *(each[name] for name in names)] for each in cuts]
+        rows = [[each["field"], *(_cell(name, each[name]) for name in names)] for each in cuts]
         yield Table("what a limit cuts", ["field", *names], rows)
     for each in _of(report, "histogram"):
         bars = [
@@ -50,9 +50,9 @@ def show_tokens(report: list[Record]) -> Iterator[Drawing]:
     for head in _of(report, "tokens"):
         field = head["field"]
         mine = [record for record in report if record["field"] == field]
-        measures = [[name, value] for name, value in head.items() if name != "statistic"]
+        measures = [[name, _cell(name, value)] for name, value in head.items()][1:]
         yield Table(f"{field}: types", ["", ""], measures[1:])
-        best = [[each["rank"], each["token"], each["count"], each["share"]]
+        best = [[each["rank"], each["token"], each["count"], Percent(each["share"])]
                 for each in _of(mine, "top")[:_MOST]]  # fmt: skip
         if best:
             yield Table(f"{field}: most frequent", ["rank", "token", "count", "share"], best)
@@ -69,17 +69,21 @@ def show_labels(report: list[Record]) -> Iterator[Drawing]:
     for head in _of(report, "labels"):
         field = head["field"]
         mine = [record for record in report if record["field"] == field]
-        measures = [[name, value] for name, value in head.items() if name != "statistic"]
+        measures = [[name, _cell(name, value)] for name, value in head.items()][1:]
         yield Table(f"{field}: balance", ["", ""], measures[1:])
         for statistic, name in (("label", "label"), ("entity", "type")):
             found = _of(mine, statistic)
             if not found:
                 continue
             columns = [key for key in found[0] if key not in ("statistic", "field")]
-            rows = [[each[key] for key in columns] for each in found[:_MOST]]
+            rows = [[_cell(key, each[key]) for key in columns] for each in found[:_MOST]]
             more = f", {_MOST} of {len(found)}" if len(found) > _MOST else ""
             yield Table(f"{field}: {statistic}{more}", columns, rows)
             yield Histogram("", [(each[name], each["count"]) for each in found[:_MOST]])
+
+
+def _cell(name: str, value: Any) -> Any:
+    return Percent(value) if name.endswith("share") else value
 
 
 def _of(report: list[Record], statistic: str) -> list[Record]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seqtools.cli._io import Session
+    from seqtools.streams.records import Record
     from seqtools.text.stats.labels import Labels
 
 
@@ -98,8 +99,9 @@ def lengths(
     from seqtools.cli._stats_tables import show_lengths
     from seqtools.text.stats.lengths import Lengths
 
-    def make() -> Lengths:
-        return Lengths(_once(field), percentiles=percentiles, limits=max_length, bins=bins)
+    def make(stated: Record) -> Lengths:
+        fields = _once(stated.get("fields", field))
+        return Lengths(fields, percentiles=percentiles, limits=max_length, bins=bins)
 
     run_statistic(streams, mode, make, show_lengths)
 
@@ -132,9 +134,10 @@ def tokens(streams: Streams, mode: Mode, field: tuple[str, ...], top: int, spect
     from seqtools.cli._stats_tables import show_tokens
     from seqtools.text.stats.tokens import Tokens
 
-    run_statistic(
-        streams, mode, lambda: Tokens(_once(field), top=top, spectrum=spectrum), show_tokens
-    )
+    def make(stated: Record) -> Tokens:
+        return Tokens(_once(stated.get("fields", field)), top=top, spectrum=spectrum)
+
+    run_statistic(streams, mode, make, show_tokens)
 
 
 @cli.command(
@@ -165,9 +168,11 @@ def labels(streams: Streams, mode: Mode, field: tuple[str, ...], *, entities: bo
         for each in found.nowhere():
             _run.warn(f'no record has a "{each}"')
 
-    run_statistic(
-        streams, mode, lambda: Labels(_once(field), entities=entities), show_labels, remark=remark
-    )
+    def make(stated: Record) -> Labels:
+        fields = _once(stated.get("fields", field))
+        return Labels(fields, entities=stated.get("entities", entities))
+
+    run_statistic(streams, mode, make, show_labels, remark=remark)
 
 
 def _once(fields: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """seq-stats: records out, pieces that merge, pictures on a terminal."""
 
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -142,11 +143,11 @@ def test_places_are_there_when_parts_merge(kind, corpus):
 
 
 def test_parts_need_the_numbers_of_the_corpus(corpus):
-    for name in ("0", "1"):
-        stats("quality", "--partial", "-o", name, "0.jsonl", cwd=corpus)
-    done = run("seq-stats", "quality", "--merge", "0", "1", cwd=corpus)
+    for name in ("1", "2"):
+        stats("quality", "--partial", "-o", name, "--first-record", name, "0.jsonl", cwd=corpus)
+    done = run("seq-stats", "quality", "--merge", "1", "2", cwd=corpus)
     assert (done.status, done.stdout) == (1, b"")
-    assert done.stderr.startswith("seq-stats: there are two records 1: ")
+    assert done.stderr.startswith("seq-stats: there are two records 2: ")
 
 
 @pytest.mark.parametrize(
@@ -219,11 +220,16 @@ def test_faults_and_keywords_have_bars_too(command):
 
 
 STATE = (
-    b'{"seqtools":"statistics","version":1,"kind":"labels",'
-    b'"options":{"fields":["label"],"entities":false}}\n'
+    b'{"seqtools":"statistics","version":2,"kind":"labels",'
+    b'"options":{"fields":["label"],"entities":false},'
+    b'"covers":[{"file":"<stdin>","digest":"%b","first_record":1,'
+    b'"index":1,"count":1,"records":1}]}\n'
     b'{"field":"label","records":1,"missing":0,"counts":{"a":1},"having":{"a":1},"entities":{}}\n'
     b'{"seqtools":"statistics","end":1}\n'
 )
+# The name stands between two zeros, and then what was read.
+READ = b'\0<stdin>\0{"label":"a"}\n'
+STATE = STATE.replace(b"%b", hashlib.blake2b(READ, digest_size=16).hexdigest().encode())
 HEAD, PART, END = STATE.splitlines(keepends=True)
 
 
@@ -241,8 +247,8 @@ def test_the_state_is_as_it_was():
             ' not fields ["x"], entities false',
         ),
         (
-            ("labels",), STATE.replace(b":1,", b":2,", 1),
-            "<stdin>:1: statistics of version 2, not 1",
+            ("labels",), STATE.replace(b":2,", b":1,", 1),
+            "<stdin>:1: statistics of version 1, not 2",
         ),
         (("labels",), HEAD + PART, "<stdin>: the statistics end too early"),
         (
@@ -254,7 +260,12 @@ def test_the_state_is_as_it_was():
         (("labels",), PART, "<stdin>:1: not what seq-stats --partial wrote"),
         (("labels",), HEAD + b'{"field":"y"}\n', "<stdin>:2: no part of statistics of kind labels"),
         (("labels",), HEAD + b"{}\n", "<stdin>:2: no part of statistics of kind labels"),
-        (("labels",), b"", "there are no statistics to merge"),
+        (("labels",), b"", "<stdin>: no statistics in it"),
+        (("labels",), STATE + STATE, "<stdin>:4: these records are already counted: <stdin>"),
+        (
+            ("labels",), HEAD.replace(b'"index"', b'"x"'),
+            "<stdin>:1: the statistics do not say which records they cover",
+        ),
         (
             ("labels",), HEAD.replace(b'{"fields":["label"],"entities":false}', b"3"),
             '<stdin>:1: statistics with no options, not fields ["label"], entities false',
@@ -275,6 +286,83 @@ def test_merging_reads_no_corpus(option, tmp_path):
     assert done.status == 2
     assert f"{option[0]} makes no sense with --merge" in done.stderr
     assert not (tmp_path / "bad").exists()
+
+
+def test_what_was_counted_is_not_counted_twice(tmp_path):
+    (tmp_path / "in").write_bytes(TOKENS)
+    (tmp_path / "none").write_bytes(b"")
+    for name, shard in (("whole", "1/1"), ("1", "1/2"), ("2", "2/2"), ("4", "3/4"), ("5", "5/6")):
+        stats("idf", "--shard", shard, "--partial", "-o", name, "in", cwd=tmp_path)
+    stats("idf", "--merge", "--partial", "-o", "both", "1", "2", cwd=tmp_path)
+    # 1/2 and 3/4 share record 3, 3/4 and 5/6 record 11.
+    for parts in ("1 1", "1 whole", "whole 2", "both 2", "1 4", "4 5"):
+        done = run("seq-stats", "idf", "--merge", *parts.split(), cwd=tmp_path)
+        assert (done.status, done.stdout) == (1, b""), parts
+        assert f"seq-stats: {parts[-1]}:1: these records are already" in done.stderr or (
+            done.stderr.startswith("seq-stats: whole:1: these records are already counted: in\n")
+        )
+    assert stats("idf", "--merge", "1", "2", cwd=tmp_path) == stats("idf", stdin=TOKENS)
+    done = run("seq-stats", "idf", "--merge", "1", "none", "2", cwd=tmp_path)
+    assert (done.status, done.stderr) == (1, "seq-stats: none: no statistics in it\n")
+
+
+def test_shards_that_are_missing_are_named(tmp_path):
+    (tmp_path / "in").write_bytes(TOKENS)
+    for number in (1, 3, 9):
+        options = ("--shard", f"{number}/9", "--partial", "-o", str(number))
+        stats("idf", *options, "in", cwd=tmp_path)
+    done = run("seq-stats", "idf", "--merge", "1", "9", "3", cwd=tmp_path)
+    assert done.status == 0
+    assert done.stderr == (
+        "seq-stats: warning: of in the shards 2/9, 4/9, 5/9, 6/9, 7/9 and 1 more are missing\n"
+    )
+    done = run("seq-stats", "idf", "--merge", "--partial", "1", "9", "3", cwd=tmp_path)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("counted", "told"),
+    [
+        (("lengths", "--field", "tokens", "--field", "text"), ("--percentiles", "1,2")),
+        (("tokens", "--field", "tokens"), ("--top", "2")),
+        (("labels", "--field", "tags", "--entities"), ()),
+        (("quality", "--field", "text", "--field", "tokens", "--near-duplicates", "0.9",
+          "--shingle", "2", "--examples", "1"), ("--fence", "1")),
+        (("quality", "--list"), ()),
+        (("idf", "--field", "tokens"), ("--min-count", "2")),
+        (("keywords", "--by", "text", "--min-length", "3"), ("--top", "3")),
+        (("keywords", "--corpus", "--method", "textrank"), ("--top", "3")),
+    ],
+)  # fmt: skip
+def test_a_state_says_how_it_was_made(counted, told):
+    data = b"".join(TOKENS.splitlines(keepends=True)[:50]).replace(b"}", b', "tags": ["B-X"]}')
+    state = stats(*counted, "--partial", stdin=data)
+    assert stats(counted[0], *told, "--merge", stdin=state) == stats(*counted, *told, stdin=data)
+
+
+@pytest.mark.parametrize("kind", ["lengths", "idf", "labels", "keywords --corpus"])
+def test_that_there_are_no_records_is_told(kind):
+    done = run("seq-stats", *kind.split(), stdin=b"\n")
+    assert (done.status, done.stderr) == (0, "seq-stats: warning: no records\n")
+    state = stats(*kind.split(), "--partial", stdin=b"")
+    done = run("seq-stats", *kind.split(), "--merge", stdin=state)
+    assert (done.status, done.stderr) == (0, "seq-stats: warning: no records\n")
+
+
+def test_tables_have_no_blanks_at_ends(kind):
+    shown = run("seq-stats", *kind, "--table", stdin=TOKENS).stderr
+    assert not [line for line in shown.split("\n") if line != line.rstrip()]
+    assert "\n\n\n" not in shown
+
+
+def test_faults_that_nothing_has_are_not_drawn():
+    data = b'{"text":"a  b"}\n' + b'{"text":"a"}\n'
+    shown = run("seq-stats", "quality", "--table", stdin=data).stderr
+    assert "space" in shown
+    assert "50.00 %" in shown
+    assert "mojibake" not in shown
+    shown = run("seq-stats", "quality", "--table", stdin=data[-13:]).stderr
+    assert shown.startswith("faults of 1 records: none")
 
 
 def terminal(folder, *arguments, **extra):

@@ -393,6 +393,9 @@ def test_back_translation_of_made_up_sentences(tmp_path):
     before = stamps(out)
     make(*typed)
     assert made_anew(out, before) == set()
+    (out / "mine").write_text("")
+    make("backtranslation", "clean", f"OUT={out}")
+    assert [path.name for path in out.iterdir()] == ["mine"]
 
 
 def test_back_translation_of_aligned_files(tmp_path):
@@ -734,6 +737,32 @@ def test_corpus_of_made_up_text(tmp_path):
     said = make("corpus", f"OUT={out}", "SENTENCES=60", "PIECES=300", "MAX_LENGTH=5", "JOBS=1")
     assert "records over 5" in rows_of(said)
     assert (out / "words.jsonl").stat().st_mtime_ns == before
+
+
+def test_a_table_without_rows_says_so(capsys):
+    load("corpus", "table").table(["fault", "how many", ""], [])
+    assert rows_of(capsys.readouterr().out)["none"] == ["", ""]
+
+
+def test_corpus_by_a_program_and_away_again(tmp_path):
+    text, out = tmp_path / "text", tmp_path / "out"
+    text.write_text("one two three\nfour five\n" * 4)
+    variables = (f"OUT={out}", f"TEXT={text}", "PIECES=280", "JOBS=1")
+    program = 'AUGMENT=pipe --lines --command "tr a-m A-M" --keep'
+    make("corpus", *variables, "WORDS=whitespace", program)
+    tokens = [record["tokens"] for record in read(out / "augmented.jsonl")]
+    assert tokens[:2] == [["one", "two", "three"], ["onE", "two", "tHrEE"]]
+    assert len(tokens) == 16
+    (out / "mine").write_text("")
+    make("corpus", "clean", f"OUT={out}")
+    assert [path.name for path in out.iterdir()] == ["mine"]
+    (out / "mine").unlink()
+    text.write_text(" \n")
+    with pytest.raises(AssertionError, match=f"{text} has no text\n"):
+        make("corpus", *variables)
+    make("corpus", "clean", f"OUT={out}")
+    make("corpus", "clean", f"OUT={out}")
+    assert not out.exists()
 
 
 def test_corpus_of_a_chinese_text_in_another_encoding(tmp_path):

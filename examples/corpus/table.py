@@ -44,6 +44,8 @@ def width(cell: str) -> int:
 def table(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Print one; its columns are as wide as they need be."""
     cells = [[*headings], *([shown(value) for value in row] for row in rows)]
+    if len(cells) == 1:
+        cells.append(["none", *[""] * (len(cells[0]) - 1)])
     widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
     cells.insert(1, ["-" * wide for wide in widths])
     for row in cells:

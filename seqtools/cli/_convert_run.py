@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,7 +33,7 @@ class EncodingType(click.ParamType[Encoding]):
         if isinstance(value, Encoding):
             return value
         try:
-            return encoding(str(value))
+            return replace(encoding(str(value)), hint=" (see --encoding)")
         except ConfigError as error:
             self.fail(str(error), param, ctx)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from seqtools.cli import _run
 from seqtools.cli._convert_run import read, write
-from seqtools.cli._options import Streams
+from seqtools.cli._options import NamesType, Streams
 from seqtools.errors import ConfigError, InputError, RecordError
 from seqtools.streams.records import loads
 
@@ -19,6 +20,21 @@ if TYPE_CHECKING:
     from seqtools.streams.files import Block
     from seqtools.streams.parallel import Parse
     from seqtools.text.convert.tables import Table
+
+
+class ColumnsType(NamesType):
+    """Names of columns, or _ for any that is not wanted, separated by commas."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Parse and check."""
+        if isinstance(value, tuple):
+            return value
+        names = tuple(str(value).split(","))
+        wanted = [name for name in names if name != "_"]
+        super().convert(",".join(wanted) if wanted else "_", param, ctx)
+        return names
 
 
 def read_table(
@@ -31,10 +47,15 @@ def read_table(
     regroup: Regroup | None = None,
 ) -> None:
     """Rows to records."""
-    from seqtools.text.convert.tables import Columns
+    from seqtools.text.convert.tables import NOT_WANTED, Columns
 
     if not header:
-        columns = Columns(_needed(wanted), None, table, encoding)
+        names = _needed(wanted, " (or --header, where line 1 names them)")
+        for name in names:
+            if name != name.strip():
+                raise click.UsageError(f"--columns: {name!r} has white space at an end.")
+        taken = [name for name in names if name != NOT_WANTED]
+        columns = Columns(names, taken, table, encoding)
         read(streams, encoding, columns.read, regroup=regroup)
         return
 
@@ -54,16 +75,20 @@ def write_table(
     header: bool,
 ) -> None:
     """Records to rows."""
+    from seqtools.text.convert.tables import NOT_WANTED
+
     names = _needed(columns)
+    if NOT_WANTED in names:
+        raise click.UsageError(f"--columns: no field can be written for {NOT_WANTED}.")
     write(
         streams, encoding, lambda record: table.write(record, names),
         table.write(dict(zip(names, names, strict=True)), names) if header else None,
     )  # fmt: skip
 
 
-def _needed(columns: tuple[str, ...] | None) -> tuple[str, ...]:
+def _needed(columns: tuple[str, ...] | None, otherwise: str = "") -> tuple[str, ...]:
     if columns is None:
-        raise click.UsageError("--columns NAMES is needed.")
+        raise click.UsageError(f"--columns NAMES is needed{otherwise}.")
     return columns
 
 
@@ -87,6 +112,7 @@ def _take_headers(
             first, block = parts
             try:
                 names = read_header(first, table, encoding)
+                _look_at(names, table, block.source)
                 parse = Columns(names, wanted, table, encoding).read
             except RecordError as error:
                 raise InputError(block.source, 1 + error.line, str(error)) from None
@@ -94,3 +120,11 @@ def _take_headers(
                 raise ConfigError(f"{block.source}: {error}") from None
             headers += 1
         yield replace(block, parse=parse)
+
+
+def _look_at(names: list[str], table: Table, source: str) -> None:
+    """Warn of a single column whose name looks like several."""
+    from seqtools.text.convert.tables import Csv
+
+    if isinstance(table, Csv) and len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+        _run.warn(f"{source}: one column, called {names[0]!r} (see --delimiter)")

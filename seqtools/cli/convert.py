@@ -8,8 +8,8 @@ import click
 
 from seqtools.cli import _convert_conll, _run
 from seqtools.cli._convert_run import encoding_option, read, reverse_option, write
-from seqtools.cli._convert_tables import read_table, write_table
-from seqtools.cli._options import NamesType, Streams, example, filter_options, group
+from seqtools.cli._convert_tables import ColumnsType, read_table, write_table
+from seqtools.cli._options import ListOption, NameType, Streams, example, filter_options, group
 
 if TYPE_CHECKING:
     from seqtools.streams.encodings import Encoding
@@ -30,7 +30,9 @@ def cli() -> None:
         "a dog",
     )
 )
-@click.option("--field", default="text", show_default=True, help="Name of the field.")
+@click.option(
+    "--field", type=NameType(), default="text", show_default=True, help="Name of the field."
+)
 @encoding_option
 @reverse_option
 @filter_options
@@ -45,8 +47,9 @@ def text(streams: Streams, field: str, encoding: Encoding, *, reverse: bool) -> 
 
 
 _columns_option = click.option(
-    "--columns", type=NamesType(), help="Names of the columns, separated by commas."
-)
+    "--columns", cls=ListOption, type=ColumnsType(),
+    help="Names of the columns, separated by commas; without --header, _ for one not wanted.",
+)  # fmt: skip
 _header_option = click.option(
     "--header",
     is_flag=True,
@@ -145,8 +148,13 @@ def csv(
     "--prefix", default="__label__", show_default=True, help="What each label begins with."
 )
 @click.option("--multi", is_flag=True, help="A list of labels, any number of them.")
-@click.option("--field", default="text", show_default=True, help="Field of the text.")
-@click.option("--label-field", metavar="NAME", help="Field of the label.  [default: label, labels]")
+@click.option(
+    "--field", type=NameType(), default="text", show_default=True, help="Field of the text."
+)
+@click.option(
+    "--label-field", type=NameType(), metavar="NAME",
+    help="Field of the label.  [default: label, labels]",
+)  # fmt: skip
 @encoding_option
 @reverse_option
 @filter_options

@@ -30,6 +30,7 @@ class Encoding:
         mark: the byte-order mark that may stand at the start of a file, once it has been read.
         start: what a new file begins with.
         recoded: files become UTF-8 as they are read.
+        hint: what a message about bytes that are no text ends with.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Encoding:
     mark: bytes
     start: bytes = b""
     recoded: bool = False
+    hint: str = ""
 
     def decode(self, raw: bytes) -> str:
         """The text of a record as it was read.
@@ -87,11 +89,12 @@ class Encoding:
         line = before[before.rfind(b"\n") + 1 :]
         if not self.recoded:
             what = f"byte 0x{raw[start]:02x} at byte {len(line) + 1}"
-            return RecordError(f"not {self.name}: {what} of the line", above)
+            return RecordError(f"not {self.name}: {what} of the line{self.hint}", above)
         point = ord(raw[start : start + 3].decode("utf-8", "surrogatepass"))
         what = f"byte 0x{point - _ESCAPED:02x}" if point >= _ESCAPED else f"U+{point:04X}"
         place = len(line.decode("utf-8", "surrogatepass")) + 1
-        return RecordError(f"not {self.name}: {what} at character {place} of the line", above)
+        what += f" at character {place} of the line"
+        return RecordError(f"not {self.name}: {what}{self.hint}", above)
 
 
 UTF_8 = Encoding("UTF-8", "utf-8", _UTF_8_MARK)

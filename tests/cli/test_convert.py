@@ -1,3 +1,4 @@
+import json
 import gzip
 import pathlib
 import subprocess
@@ -156,6 +157,11 @@ def test_a_header_is_read_in_small_pieces_and_compressed(tmp_path) -> None:
         ("tsv --reverse --header", 2, "--columns NAMES is needed"),
         ("tsv --columns a,,b", 2, "empty name"),
         ("tsv --columns a,a", 2, "names one twice"),
+        ("tsv --columns a --columns a", 2, "names one twice"),
+        ("tsv --columns _,_", 2, "no column is wanted"),
+        ("tsv --columns _,b --reverse", 2, "no field can be written for _"),
+        ("text --field=", 2, "a name cannot be empty"),
+        ("fasttext --label-field=", 2, "a name cannot be empty"),
         ("tsv --header --columns q", 2, "<stdin>: no column is called 'q': a, b"),
         ("tsv --columns a", 1, "<stdin>:1: 1 column expected, got 2"),
         ("json", 2, "No such command"),
@@ -176,6 +182,39 @@ def test_what_is_refused(arguments: str, status: int, reason: str) -> None:
     done = run(CONVERT, *arguments.split(), stdin=b"a\tb\n1\t2\n")
     assert (done.status, done.stdout) == (status, b"")
     assert reason in done.stderr
+
+
+def test_which_columns() -> None:
+    row = b"1,2,3\n"
+    done = run(CONVERT, "csv", "--columns", "_,b", "--columns", "_", stdin=row)
+    assert done == (0, b'{"b":"2"}\n', "")
+    done = run(CONVERT, "csv", "--columns", "a, b,c", stdin=row)
+    assert (done.status, "' b' has white space at an end" in done.stderr) == (2, True)
+    done = run(CONVERT, "csv", "--header", "--columns", "a, b", stdin=b"a, b\n1,2\n")
+    assert done == (0, b'{"a":"1"," b":"2"}\n', "")
+    done = run(CONVERT, "csv", "--header", stdin=b",b\n1,2\n")
+    assert done.stderr == "seq-convert: <stdin>: column 1 has no name (see --columns): , b\n"
+    done = run(CONVERT, "csv", "--header", "--columns", "b", stdin=b",b\n1,2\n")
+    assert done == (0, b'{"b":"2"}\n', "")
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_a_column_that_looks_like_several(mark: str) -> None:
+    table = f"a{mark}b\n1{mark}2\n".encode()
+    done = run(CONVERT, "csv", "--header", stdin=table)
+    name = f"a{mark}b"
+    assert json.loads(done.stdout) == {name: f"1{mark}2"}
+    warning = f"<stdin>: one column, called {name!r} (see --delimiter)"
+    assert done.stderr == f"seq-convert: warning: {warning}\n"
+    done = run(CONVERT, "csv", "--header", "--delimiter", mark, stdin=table)
+    assert done == (0, b'{"a":"1","b":"2"}\n', "")
+
+
+def test_more_columns_than_names() -> None:
+    several = run(CONVERT, "conll", "--columns", "tokens,tags", stdin=b"a b c\n")
+    assert several.stderr.endswith("got 3 (or some by number: tokens=1,tags=-1)\n")
+    fewer = run(CONVERT, "conll", "--columns", "tokens,tags", stdin=b"a\n")
+    assert fewer.stderr.endswith("2 columns expected, got 1\n")
 
 
 def test_bad_rows_are_put_aside(tmp_path) -> None:

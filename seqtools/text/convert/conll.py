@@ -107,7 +107,7 @@ class Conll:
         lines = split_lines(raw, self.encoding)
         record, first = read_head(lines, read_comment)
         rows = [self._split(line) for line in lines[first:]]
-        check_rows(rows, self.layout, first)
+        check_rows(rows, self.layout, first, hint=" (or some by number: tokens=1,tags=-1)")
         fill_columns(record, self.layout, rows)
         self.change(record, range(first, len(lines)))
         return record
@@ -228,13 +228,16 @@ def write_head(record: Record, comments: Sequence[str], read: ReadComment) -> li
     return lines
 
 
-def check_rows(rows: Sequence[Sequence[str]], layout: Layout, first: int) -> None:
+def check_rows(
+    rows: Sequence[Sequence[str]], layout: Layout, first: int, *, hint: str = ""
+) -> None:
     """See that all lines have as many columns as they should, and nothing is empty.
 
     Args:
         rows: the columns of each line.
         layout: which columns there are.
         first: in which line of the record they begin.
+        hint: what to say where there are more columns than names.
 
     Raises:
         RecordError: it is otherwise.
@@ -249,7 +252,8 @@ def check_rows(rows: Sequence[Sequence[str]], layout: Layout, first: int) -> Non
     for place, row in enumerate(rows, first):
         if len(row) != size:
             many = "1 column" if size == 1 else f"{size} columns"
-            raise RecordError(f"{many} expected, got {len(row)}", place)
+            more = hint if layout.size is not None and len(row) > size else ""
+            raise RecordError(f"{many} expected, got {len(row)}{more}", place)
         if "" in row:
             raise RecordError(f"column {row.index('') + 1} is empty", place)
 

@@ -51,6 +51,10 @@ class Tabs:
         return check_end("\t".join(fields), names[-1])
 
 
+NOT_WANTED = "_"
+"""Stands in place of a column's name."""
+
+
 class Columns:
     """Which columns a table has, and which of them are wanted.
 
@@ -61,7 +65,7 @@ class Columns:
         encoding: of the lines.
 
     Raises:
-        ConfigError: a wanted column is not there, or two columns have one name.
+        ConfigError: a wanted column is not there or has no name, two have one, or none is wanted.
     """
 
     def __init__(
@@ -75,6 +79,11 @@ class Columns:
         self._split = (table or Tabs()).split
         self._encoding = encoding
         taken = names if wanted is None else wanted
+        if names and not taken:
+            raise ConfigError("no column is wanted")
+        if "" in taken:
+            place = names.index("") + 1
+            raise ConfigError(f"column {place} has no name (see --columns): {', '.join(names)}")
         for name in taken:
             if names.count(name) != 1:
                 problem = "no column" if name not in names else "more than one column"

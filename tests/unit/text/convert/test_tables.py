@@ -40,6 +40,8 @@ def test_lines_that_are_no_row(names: list[str], line: bytes, reason: str) -> No
         (["a", "b"], ["q"], "no column is called 'q': a, b"),
         (["a", "a"], ["a"], "more than one column is called 'a'"),
         (["a", "a"], None, "more than one column is called 'a'"),
+        (["a", ""], None, "column 2 has no name"),
+        (["a", "b"], [], "no column is wanted"),
     ],
 )
 def test_columns_that_cannot_be_told(names, wanted, reason: str) -> None:

@@ -159,7 +159,7 @@ def missing(pieces: Iterable[Piece]) -> Iterator[str]:
             lacking = (number for number in range(1, count + 1) if number not in have)
             names = ", ".join(f"{number}/{count}" for number in islice(lacking, _NAMED))
             more = f" and {left - _NAMED} more" if left > _NAMED else ""
-            yield f"of {found[0].file} the shards {names}{more} are missing"
+            yield f"missing shards of {found[0].file}: {names}{more}"
 
 
 class _Merging(Generic[S]):

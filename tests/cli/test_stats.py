@@ -314,7 +314,7 @@ def test_shards_that_are_missing_are_named(tmp_path):
     done = run("seq-stats", "idf", "--merge", "1", "9", "3", cwd=tmp_path)
     assert done.status == 0
     assert done.stderr == (
-        "seq-stats: warning: of in the shards 2/9, 4/9, 5/9, 6/9, 7/9 and 1 more are missing\n"
+        "seq-stats: warning: missing shards of in: 2/9, 4/9, 5/9, 6/9, 7/9 and 1 more\n"
     )
     done = run("seq-stats", "idf", "--merge", "--partial", "1", "9", "3", cwd=tmp_path)
     assert done.stderr == ""

@@ -131,5 +131,6 @@ def _tell(session: Session, counts: Counts) -> None:
     if counts["changed"]:
         session.summary(
             f"{counts['changed']} of {counts['texts']} texts would not come back from their tokens"
-            " as they are (see --lossless)"
+            " as they are (see --lossless; more would if the model were learned with"
+            " --normalization identity --no-prefix --keep-space)"
         )

@@ -205,7 +205,8 @@ def sentencepiece(streams: Streams, plan: Plan, subwords: Subwords) -> None:
 
     The model normalises text in its own way first. What it does not know comes out as it is, each
     stretch a token, or byte by byte, <0xE4>, where it was learned with --byte-fallback; how many
-    tokens that are, and how many texts --reverse would change, is said at the end.
+    tokens that are, and how many texts --reverse would change, is said at the end: fewest of a
+    model that was learned with --normalization identity --no-prefix --keep-space.
     """
     tokenize_subwords(streams, plan, subwords)
 

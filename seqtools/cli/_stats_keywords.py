@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from seqtools.cli._io import Session
-from seqtools.cli._options import POSITIVE, NamesType, Streams, collect, example, refuse_same_input
+from seqtools.cli._options import (
+    POSITIVE,
+    ListOption,
+    NamesType,
+    Streams,
+    collect,
+    example,
+    refuse_same_input,
+)
 from seqtools.cli._stats_run import Mode, run_statistic, statistic_options
 from seqtools.cli._stats_show import Drawing, Histogram, Table
 
@@ -115,7 +123,7 @@ _OPTIONS = (
         help="Pass over words of fewer code points.",
     ),
     click.option(
-        "--pos", type=NamesType(), metavar="LIST",
+        "--pos", cls=ListOption, type=NamesType(), metavar="LIST",
         help="Only words whose part of speech, in F_pos, is one of these, as in n,ns,vn,v.",
     ),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from seqtools.cli._options import (
     NON_NEGATIVE,
     POSITIVE,
     FiniteFloat,
+    ListOption,
     Option,
     Streams,
     example,
@@ -71,7 +72,8 @@ class PercentilesType(click.ParamType[tuple[float, ...]]):
 )
 @_fields("text", "A string, measured in characters, or a list of tokens")
 @click.option(
-    "--percentiles", type=PercentilesType(), default="5,25,50,75,90,95,99,99.9", show_default=True,
+    "--percentiles", cls=ListOption, type=PercentilesType(),
+    default="5,25,50,75,90,95,99,99.9", show_default=True,
     help="Each the smallest length that so many percent do not exceed.",
 )  # fmt: skip
 @click.option(

@@ -10,6 +10,7 @@ name of each program is the client: to a shell, that program.
 """
 
 import contextlib
+import fcntl
 import importlib
 import json
 import os
@@ -26,10 +27,16 @@ _CLIENT = """\
 import json, os, resource, socket, sys
 mask = os.umask(0)
 limits = {{name: resource.getrlimit(getattr(resource, name)) for name in {limits!r}}}
+def is_open(number):
+    try:
+        return bool(os.fstat(number))
+    except OSError:
+        return False
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
-    asked = [sys.argv[1:], os.getcwd(), dict(os.environ), mask, limits]
-    socket.send_fds(server, [{name!r}.encode()], [0, 1, 2])
+    open_now = [number for number in range(256) if number != server.fileno() and is_open(number)]
+    asked = [sys.argv[1:], open_now, os.getcwd(), dict(os.environ), mask, limits]
+    socket.send_fds(server, [{name!r}.encode()], open_now)
     server.sendall(json.dumps(asked).encode("utf-8", "surrogateescape") + b"\\n")
     status = int(server.makefile().readline() or 1)
 if status < 0:
@@ -96,7 +103,7 @@ def _watch_stdin() -> None:
 
 def _serve(asking: socket.socket, mains, launchers: str) -> None:
     """Fork once more, so that the command's status is known, and tell it to the client."""
-    name, descriptors, *_ = socket.recv_fds(asking, 100, 3)
+    name, descriptors, *_ = socket.recv_fds(asking, 100, 256)
     arguments, *surroundings = json.loads(
         asking.makefile(encoding="utf-8", errors="surrogateescape").readline()
     )
@@ -115,12 +122,15 @@ def _serve(asking: socket.socket, mains, launchers: str) -> None:
 
 def _become(
     descriptors: list[int],
+    numbers: list[int],
     folder: str,
     environment: dict[str, str],
     mask: int,
     limits: dict[str, tuple[int, int]],
 ) -> None:
-    for number, descriptor in enumerate(descriptors):
+    aside = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, 256) for descriptor in descriptors]
+    os.closerange(0, 256)
+    for descriptor, number in zip(aside, numbers, strict=True):
         os.dup2(descriptor, number)
         os.close(descriptor)
     os.chdir(folder)

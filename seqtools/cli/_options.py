@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NoReturn, TypeVar
 
@@ -314,6 +314,18 @@ def stream_options(
         return wrapper  # type: ignore[return-value]
 
     return decorate
+
+
+def refuse(names: Iterable[str], option: str) -> None:
+    """See that none of these parameters was given beside an option that leaves them unheard.
+
+    Raises:
+        click.UsageError: one was.
+    """
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')} makes no sense with {option}.")
 
 
 def refuse_same_input(streams: Streams, option: str, path: str | None) -> None:

@@ -15,7 +15,7 @@ import click
 
 from seqtools.cli import _run
 from seqtools.cli._io import Session
-from seqtools.cli._options import Streams, collect, stream_options
+from seqtools.cli._options import Streams, collect, refuse, stream_options
 from seqtools.cli._stats_parts import Make, Piece, Watch, merge, missing, state
 from seqtools.cli._stats_show import Drawing, draw, will_draw
 from seqtools.streams.parallel import Filter, map_blocks
@@ -90,7 +90,7 @@ def run_statistic(
             records that another one covers.
     """
     if mode.merge:
-        _refuse_reading(streams)
+        refuse(("rejects", "shard", "first_record", "jobs"), "--merge")
     drawn = not mode.partial and will_draw(always=mode.table, quiet=streams.quiet)
     kept: list[Record] = []
     left = 0
@@ -118,15 +118,6 @@ def run_statistic(
         draw(show(kept) if drawn else (), left)
         raise
     draw(show(kept) if drawn else (), left)
-
-
-def _refuse_reading(streams: Streams) -> None:
-    """See that nothing was asked for that is about records of a corpus."""
-    context = click.get_current_context()
-    for name in ("rejects", "shard", "first_record", "jobs"):
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            option = name.replace("_", "-")
-            raise click.UsageError(f"--{option} makes no sense with --merge.")
 
 
 def _given() -> set[str]:

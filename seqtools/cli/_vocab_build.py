@@ -8,13 +8,12 @@ import click
 
 from seqtools.cli import _run
 from seqtools.cli._io import Session
-from seqtools.cli._options import Streams, example, stream_options
+from seqtools.cli._options import Streams, example, refuse, stream_options
 from seqtools.cli._vocab_count import count_tokens
 from seqtools.cli._vocab_options import (
     Size,
     field_option,
     judge,
-    refuse,
     roles,
     size_options,
     specials_option,

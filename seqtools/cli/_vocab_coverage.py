@@ -11,10 +11,9 @@ import click
 
 from seqtools.cli import _run
 from seqtools.cli._io import Session
-from seqtools.cli._options import FiniteFloat, ListOption, Streams, example, stream_options
+from seqtools.cli._options import FiniteFloat, ListOption, Streams, example, refuse, stream_options
 from seqtools.cli._vocab_options import (
     field_option,
-    refuse,
     roles,
     specials_option,
     warn_of_spelled,

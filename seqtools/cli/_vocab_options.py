@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,18 +62,6 @@ def roles(specials: tuple[str, ...]) -> tuple[str, ...]:
     from seqtools.text.specials import DEFAULT_SPECIALS, ordered
 
     return () if specials == ("none",) else ordered((*DEFAULT_SPECIALS, *specials))
-
-
-def refuse(names: Iterable[str], option: str) -> None:
-    """See that none of these parameters was given beside an option that leaves them unheard.
-
-    Raises:
-        click.UsageError: one was.
-    """
-    context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name.replace('_', '-')} makes no sense with {option}.")
 
 
 def judge(vocabulary: Vocabulary, counts: Mapping[str, int], min_count: int) -> None:

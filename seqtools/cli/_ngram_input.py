@@ -97,7 +97,7 @@ def read_text(
     streams = session.streams
     for block in session.blocks(keep_blank=True):
         if streams.shard == WHOLE and _is_plain(block.data, refused):
-            session.records += block.count_records()
+            session.records += block.size[1]
             take(block.data)
         else:
             for place, raw in block.lines(streams.shard, streams.first_record):

@@ -7,12 +7,14 @@ they have before they wait for more.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 import os
 import select
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from seqtools.errors import ConfigError, FormatError
@@ -24,6 +26,8 @@ BLOCK_SIZE = 1 << 18
 _READ_SIZE = 1 << 18
 _READ_COMPRESSED = 1 << 16
 _BLANK_BYTES = b" \t\r"
+_FIRST = operator.itemgetter(0)
+_BRACE = {ord("{")}
 
 
 class Place(NamedTuple):
@@ -52,7 +56,7 @@ class Shard:
 WHOLE = Shard()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Block:
     """Whole raw lines that belong together.
 
@@ -74,6 +78,18 @@ class Block:
     keep_blank: bool
     parse: Callable[[bytes], Any] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker is sent: the lines once."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @functools.cached_property
+    def raws(self) -> list[bytes]:
+        """The lines without their ends."""
+        raws = self.data.split(b"\n")
+        if not raws[-1]:
+            raws.pop()
+        return raws
+
     def lines(self, shard: Shard, first_record: int) -> Iterator[Line]:
         """The records of this block that belong to the shard, as raw lines."""
         for line, number, raw in self.raw_lines(shard, first_record):
@@ -81,8 +97,8 @@ class Block:
 
     def raw_lines(self, shard: Shard, first_record: int) -> Iterator[tuple[int, int, bytes]]:
         """The same as plain tuples, where each counts: physical line, number of the record, raw."""
-        if self.keep_blank and shard.count == 1:
-            return zip(itertools.count(self.line), itertools.count(self.record), self._split())
+        if shard.count == 1 and self.every_line:
+            return zip(itertools.count(self.line), itertools.count(self.record), self.raws)
         return self._choose(shard, first_record)
 
     def has_returns(self) -> bool:
@@ -98,28 +114,36 @@ class Block:
 
     def _choose(self, shard: Shard, first_record: int) -> Iterator[tuple[int, int, bytes]]:
         number = self.record
-        for line, raw in enumerate(self._split(), self.line):
+        for line, raw in enumerate(self.raws, self.line):
             if not self.keep_blank and not raw.strip(_BLANK_BYTES):
                 continue
             if (number - first_record) % shard.count == shard.index - 1:
                 yield line, number, raw
             number += 1
 
-    def _split(self) -> list[bytes]:
-        raws = self.data.split(b"\n")
-        if not raws[-1]:
-            raws.pop()
-        return raws
-
-    def count_records(self) -> int:
-        """How many records the block holds, shards aside."""
+    @functools.cached_property
+    def every_line(self) -> bool:
+        """Whether each line is seen to be a record."""
         if self.keep_blank:
-            return _count_lines(self.data)
-        return sum(bool(raw.strip(_BLANK_BYTES)) for raw in self._split())
+            return True
+        try:  # One that begins with a brace is not blank, and to look at more of it is slow.
+            return _BRACE.issuperset(map(_FIRST, self.raws))
+        except IndexError:  # there is an empty one
+            return False
 
+    @functools.cached_property
+    def size(self) -> tuple[int, int]:
+        """How many lines the block holds, and how many records, shards aside."""
+        if self.keep_blank:
+            lines = self.data.count(b"\n") + (self.data[-1:] not in (b"", b"\n"))
+            return lines, lines
+        if self.every_line:
+            return len(self.raws), len(self.raws)
+        return len(self.raws), sum(bool(raw.strip(_BLANK_BYTES)) for raw in self.raws)
 
-def _count_lines(data: bytes) -> int:
-    return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
+    def tell_size(self, lines: int, records: int) -> None:
+        """Set `size` by who has read the lines in a way of its own."""
+        self.__dict__["size"] = lines, records
 
 
 def chomp(raw: bytes) -> bytes:
@@ -176,13 +200,12 @@ def read_blocks(
         name = "<stdin>" if path == STDIN else path
         line = 1
         for data, pause in _read_file(path, name, meter, block_size, encoding):
-            lines = _count_lines(data)
-            # To look at each line is slow, and one that begins with a brace is not blank.
-            whole = keep_blank or data.count(b"\n{") + data.startswith(b"{") == lines
-            block = Block(name, data, line, record, pause, whole)
+            block = Block(name, data, line, record, pause, keep_blank)
             yield block
+            # Only now: whoever read the lines has done most of the work.
+            lines, records = block.size
             line += lines
-            record += lines if whole else block.count_records()
+            record += records
 
 
 def _read_file(

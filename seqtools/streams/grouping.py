@@ -41,7 +41,7 @@ class Grouping(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GroupBlock(Block):
     """A block that has records of several lines instead of `data`."""
 

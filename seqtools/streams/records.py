@@ -66,9 +66,11 @@ def loads_short(line: bytes) -> Record:
 
 def has_long_number(data: bytes) -> bool:
     """Whether there may be an integer beyond 64 bits in the data."""
-    # The pattern is slow and such numbers rare: first see whether any digits can be one.
-    digits = data.translate(_EQUAL_DIGITS)
-    return b"0" * 19 in digits and _LONG_NUMBER.search(data) is not None
+    # The pattern is slow and such numbers rare: first see whether any digits can be one. Of 19
+    # bytes in a row four are among each fourth of all.
+    if b"0000" not in data[::4].translate(_EQUAL_DIGITS):
+        return False
+    return b"0" * 19 in data.translate(_EQUAL_DIGITS) and _LONG_NUMBER.search(data) is not None
 
 
 def _shorten(digits: re.Match[bytes]) -> bytes:

@@ -30,7 +30,7 @@ class Places:
         """Give the blocks of a corpus on, and take note of where their records stand."""
         for block in blocks:
             source = native(block.source).decode("utf-8", "replace")
-            if not block.keep_blank:
+            if not block.every_line:
                 for line, number, _ in block.raw_lines(WHOLE, block.record):
                     self._note(number, line, source)
             elif block.data:

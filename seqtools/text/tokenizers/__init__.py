@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from seqtools.text.normalize import Offsets
 
@@ -37,6 +37,14 @@ class Tokenizer(Protocol):
             ConfigError: the tokens of this tokenizer do not say how the text was.
             RecordError: these tokens do not.
         """
+
+
+@runtime_checkable
+class JsonTokenizer(Tokenizer, Protocol):
+    """A tokenizer that has a quicker way to JSON than by a string for each token."""
+
+    def to_json(self, text: str) -> str | bytes:
+        """The tokens of `text` as a JSON list, as orjson writes it."""
 
 
 def locate(text: str, tokens: Iterable[str]) -> Offsets:

@@ -9,7 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import orjson
+
 from seqtools.text.normalize import Offsets
+
+_BETWEEN = '","'
 
 
 class CharTokenizer:
@@ -24,7 +28,14 @@ class CharTokenizer:
 
     def tokenize(self, text: str) -> list[str]:
         """The code points of `text`."""
-        return list(text if self._keep_space else "".join(text.split()))
+        return list(self._kept(text))
+
+    def to_json(self, text: str) -> str | bytes:
+        """The tokens as a JSON list."""
+        kept = self._kept(text)
+        if not kept or not kept.isprintable() or '"' in kept or "\\" in kept:
+            return orjson.dumps(list(kept))
+        return f'["{_BETWEEN.join(kept)}"]'  # there is nothing that JSON would escape
 
     def spans(self, text: str) -> tuple[list[str], Offsets]:
         """The tokens and where they stand."""
@@ -37,3 +48,6 @@ class CharTokenizer:
     def join(self, tokens: Sequence[str]) -> str:
         """The tokens with nothing between them."""
         return "".join(tokens)
+
+    def _kept(self, text: str) -> str:
+        return text if self._keep_space else "".join(text.split())

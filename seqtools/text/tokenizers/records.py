@@ -10,7 +10,7 @@ from seqtools.errors import RecordError
 from seqtools.streams.records import Record, get_text, get_tokens
 from seqtools.text.fields import derived, forget, of_tokens
 from seqtools.text.normalize import Normalizer, Offsets
-from seqtools.text.tokenizers import Tokenizer, locate
+from seqtools.text.tokenizers import JsonTokenizer, Tokenizer, locate
 
 # A record and its number to the same record, changed, or to the line that it makes.
 Transform = Callable[[Record, int], Record | bytes]
@@ -40,25 +40,12 @@ def split_fields(
             to keep white space.
         tag: splits in the tokenizer's place, and adds `F_pos`.
     """
+    if not (offsets or lossless or tag is not None):
+        return _split_only(fields, tokenizer, normalizer)
     keep = kept(fields, offsets=offsets, pos=tag is not None)
     names = [(field, derived(field, "tokens"), of_tokens(field, keep)) for field in fields]
 
-    tokenize, dumps = tokenizer.tokenize, orjson.dumps
-
-    def split(record: Record, number: int) -> Record | bytes:
-        # This is what most runs spend their time on: what can be asked without a call is, and as a
-        # parsed record has nothing that JSON has not, it is written without a second look.
-        for field, name, stale in names:
-            text = record.get(field)
-            if name in record:
-                forget(record, stale)
-            record[name] = tokenize(text if type(text) is str else get_text(record, field))
-        try:
-            return dumps(record, None, orjson.OPT_APPEND_NEWLINE)
-        except orjson.JSONEncodeError:
-            return record  # it holds an integer that takes a slower writer
-
-    def split_fully(record: Record, number: int) -> Record:
+    def split(record: Record, number: int) -> Record:
         for field, name, stale in names:
             text = get_text(record, field)
             if name in record:
@@ -77,8 +64,47 @@ def split_fields(
                 raise would_not_come_back(field)
         return record
 
-    simple = not (normalizer.changes or offsets or lossless or tag is not None)
-    return split if simple else split_fully
+    return split
+
+
+def _split_only(fields: Sequence[str], tokenizer: Tokenizer, normalizer: Normalizer) -> Transform:
+    """`split_fields` where nothing but the tokens is asked for.
+
+    This is what most runs spend their time on: what can be asked without a call is, no token need
+    be a Python object, and as a parsed record has nothing that JSON has not, it is written without
+    a second look.
+    """
+    keep = kept(fields)
+    names = [(field, derived(field, "tokens"), of_tokens(field, keep)) for field in fields]
+    made = [name for _, name, _ in names]
+    tokenize, dumps = tokenizer.tokenize, orjson.dumps
+    normal = normalizer if normalizer.changes else None
+    to_json = tokenizer.to_json if isinstance(tokenizer, JsonTokenizer) else None
+
+    def split(record: Record, number: int) -> Record | bytes:
+        for field, name, stale in names:
+            text = record.get(field)
+            if type(text) is not str:
+                text = get_text(_unfolded(record, made), field)
+            if normal is not None:
+                text = normal(text)
+            if name in record:
+                forget(record, stale)
+            record[name] = tokenize(text) if to_json is None else orjson.Fragment(to_json(text))
+        try:
+            return dumps(record, None, orjson.OPT_APPEND_NEWLINE)
+        except orjson.JSONEncodeError:  # it holds an integer that takes a slower writer
+            return _unfolded(record, made)
+
+    return split
+
+
+def _unfolded(record: Record, names: Sequence[str]) -> Record:
+    """The record with tokens that any writer of JSON can take."""
+    for name in names:
+        if isinstance(record.get(name), orjson.Fragment):
+            record[name] = orjson.loads(orjson.dumps(record[name]))
+    return record
 
 
 def kept(fields: Sequence[str], *, offsets: bool = False, pos: bool = False) -> frozenset[str]:

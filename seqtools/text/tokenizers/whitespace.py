@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import orjson
+
 from seqtools.text.normalize import Offsets
 from seqtools.text.tokenizers import locate
 
@@ -23,8 +25,17 @@ class WhitespaceTokenizer:
     """
 
     def __init__(self, *, keep_space: bool = False) -> None:
+        self._keep_space = keep_space
         self.tokenize = _RUNS.findall if keep_space else str.split
         self._glue = "" if keep_space else " "
+
+    def to_json(self, text: str) -> bytes:
+        """The tokens as a JSON list."""
+        text = text if self._keep_space else text.strip(" ")
+        # Of all white space only the blank counts as printable, and JSON writes it as it is.
+        if self._keep_space or not text or "  " in text or not text.isprintable():
+            return orjson.dumps(self.tokenize(text))
+        return b"[%b]" % orjson.dumps(text).replace(b" ", b'","')
 
     def spans(self, text: str) -> tuple[list[str], Offsets]:
         """The tokens and where they stand."""

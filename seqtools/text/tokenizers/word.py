@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+import orjson
 
 from seqtools.text.normalize import Offsets
 from seqtools.text.tokenizers import locate
@@ -24,6 +26,9 @@ _TONES = "\U0001f3fb-\U0001f3ff"  # symbols that colour the emoji before them
 _FLAGS = "\U0001f1e6-\U0001f1ff"  # regional indicators, two to a flag
 _SEPARATORS = "\u200b\ufeff"  # format characters that belong to no letter
 _OFTEN = (*map(chr, range(0x300, 0x370)), "\u200c", "\u200d", "\ufe0f")
+_BETWEEN = '","'
+_LONGEST = 32  # characters of text between white space that is remembered
+_MOST = 1 << 16
 _SYMBOL = re.compile(r"[^\w\s\x00-\x7f]")
 
 
@@ -73,12 +78,13 @@ class WordTokenizer:
         self._marks: set[str] = set()
         self._met: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
+        self._parts = _Encoded(self._finder)
 
     def tokenize(self, text: str) -> list[str]:
         """Words, numbers and symbols; joined they are the text without its white space."""
-        find = (self._ascii if text.isascii() else self._pattern_for(text)).findall
+        find = self._finder(text)
         if self._keep_space:
-            return [found[0] for found in find(text)]
+            return find(text)
         tokens: list[str] = []
         for part in text.split():  # no token has white space, and no rule looks across it
             if part.isalnum() and part.isascii():  # most are
@@ -86,8 +92,20 @@ class WordTokenizer:
             elif part[:-1].isalnum() and part[-1] != "_" and part.isascii():  # nearly all others
                 tokens += part[:-1], part[-1]
             else:
-                tokens += [found[0] for found in find(part)]
+                tokens += find(part)
         return tokens
+
+    def to_json(self, text: str) -> str | bytes:
+        """The tokens as a JSON list."""
+        parts = () if self._keep_space else text.split()
+        if not parts:
+            return orjson.dumps(self.tokenize(text))
+        return f'["{_BETWEEN.join(map(self._parts.__getitem__, parts))}"]'
+
+    def _finder(self, text: str) -> Callable[[str], list[str]]:
+        """What finds the tokens of a text and of its parts."""
+        find = (self._ascii if text.isascii() else self._pattern_for(text)).findall
+        return lambda part: [found[0] for found in find(part)]
 
     def _pattern_for(self, text: str) -> re.Pattern[str]:
         new = set(_SYMBOL.findall(text)) - self._met
@@ -110,6 +128,24 @@ class WordTokenizer:
     def join(self, tokens: Sequence[str]) -> str:
         """Readable text: see `join_words`."""
         return "".join(tokens) if self._keep_space else join_words(tokens)
+
+
+class _Encoded(dict[str, str]):
+    """The tokens of a text without white space as JSON, but for the list's own ends.
+
+    Few words make up most of a text, so what was found once is kept, within bounds.
+    """
+
+    def __init__(self, finder: Callable[[str], Callable[[str], list[str]]]) -> None:
+        self._finder = finder
+
+    def __missing__(self, part: str) -> str:
+        made = orjson.dumps(self._finder(part)(part)).decode()[2:-2]
+        if len(part) <= _LONGEST:
+            if len(self) >= _MOST:
+                self.clear()
+            self[part] = made
+        return made
 
 
 def _is_mark(symbol: str) -> bool:

@@ -15,6 +15,7 @@ from seqtools.streams.records import (
     get_ids,
     get_text,
     get_tokens,
+    has_long_number,
     loads,
     name_of,
 )
@@ -81,6 +82,13 @@ def test_a_million_digits_pass_in_no_time(form):
         get_text(record, "id")
     with pytest.raises(RecordError, match="more than 4300 digits beside other long ones"):
         dumps({**record, "more": 2**64})
+
+
+@pytest.mark.parametrize("before", range(8))
+def test_long_digits_are_seen_wherever_they_stand(before):
+    line = b" " * before + b'{"n":%s}' % (b"9" * 19)
+    assert has_long_number(line)
+    assert not has_long_number(line.replace(b"9" * 19, b"9" * 18))
 
 
 def test_an_escape_may_stand_before_long_digits():

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +59,14 @@ def test_no_rule_looks_across_white_space(text: str) -> None:
     tokenizer = WordTokenizer()
     pattern = tokenizer._pattern_for(text)
     assert tokenizer.tokenize(text) == [found[0] for found in pattern.findall(text)]
+
+
+def test_what_is_remembered_of_a_text_has_bounds() -> None:
+    tokenizer = WordTokenizer()
+    words = [f"{number}!" for number in range(word._MOST + 10)]
+    assert json.loads(tokenizer.to_json(" ".join(words)))[-2:] == [str(word._MOST + 9), "!"]
+    tokenizer.to_json("x" * 1000)
+    assert len(tokenizer._parts) == 10
 
 
 @pytest.mark.parametrize("text", ["a" * 200_000, "." * 200_000, ".,-" * 70_000, "é\u0301" * 70_000])

@@ -1,7 +1,10 @@
 """The file of a sentencepiece model: its pieces, read and changed without the library.
 
 It is a protocol buffer (`sentencepiece_model.proto`). Field 1, once for each piece, holds its text
-(1), its score (2) and its type (3); field 2 is how it was trained, with the kind of model (3).
+(1), its score (2) and its type (3); field 2 is how it was trained, with the kind of model (3) and
+whether white space ends a word (24) instead of beginning it; field 3 is how text is normalised,
+with whether a blank is put before it (3) and whether runs of blanks become one (4); field 5 is what
+is done to a text that was put together.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from seqtools.errors import ConfigError, FormatError
 from seqtools.streams.files import native, reason
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5  # wire types
-_PIECE, _TRAINING = 1, 2
-_TEXT, _SCORE, _TYPE, _KIND = 1, 2, 3, 3
+_PIECE, _TRAINING, _NORMALIZING, _CHANGING_BACK = 1, 2, 3, 5
+_TEXT, _SCORE, _TYPE, _KIND, _SUFFIX, _PREFIX, _TRIM = 1, 2, 3, 3, 24, 3, 4
+_PIECE_BEGIN = bytes([_PIECE << 3 | _BYTES])
 _TYPE_TAG = bytes([_TYPE << 3 | _VARINT])
 _KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 
@@ -137,6 +141,40 @@ def read_model(path: str) -> bytes:
         raise ConfigError(f"{path}: {reason(error)}") from None
 
 
+class Habits(NamedTuple):
+    """What a model does to text beside cutting it.
+
+    Attributes:
+        kind: `unigram`, `bpe`, `word` or `char`.
+        drops_first_blank: whether the blank that begins the pieces of a text is left out when they
+            are joined; None where joining does more than that and writing blanks for `▁`.
+    """
+
+    kind: str
+    drops_first_blank: bool | None
+
+    @classmethod
+    def parse(cls, data: bytes) -> Habits:
+        """Read the bytes of a model file that the library has read."""
+        place = 0
+        # Most of a file is pieces, of which only the length counts here, and most are short.
+        while data[place : place + 1] == _PIECE_BEGIN and data[place + 1] < 0x80:
+            place += 2 + data[place + 1]
+        kind, plain = 1, True
+        prefix = trim = True
+        for number, value, _ in _fields(data[place:]):
+            if number == _CHANGING_BACK and value:
+                plain = False
+            elif number == _TRAINING:
+                chosen = {inner: each for inner, each, _ in _fields(_message(value))}
+                kind = int(chosen.get(_KIND, 1))
+                plain = plain and not chosen.get(_SUFFIX)
+            elif number == _NORMALIZING:
+                chosen = {inner: each for inner, each, _ in _fields(_message(value))}
+                prefix, trim = bool(chosen.get(_PREFIX, True)), bool(chosen.get(_TRIM, True))
+        return cls(_KINDS.get(kind, ""), (prefix or trim) if plain else None)
+
+
 def _fields(data: bytes) -> Iterator[_Field]:
     """The fields of a message; ValueError or IndexError where it is none."""
     place = 0
@@ -195,7 +233,7 @@ def _retyped(data: bytes, kind: PieceType) -> bytes:
     """The field of a piece, with another type."""
     kept = b"".join(field.raw for field in _fields(data) if field.number != _TYPE)
     data = kept + _TYPE_TAG + bytes([kind])
-    return bytes([_PIECE << 3 | _BYTES]) + _encoded(len(data)) + data
+    return _PIECE_BEGIN + _encoded(len(data)) + data
 
 
 def _encoded(value: int) -> bytes:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from seqtools.errors import ConfigError, FormatError
+from seqtools.text.subword_library import explain, library
 from seqtools.text.subword_model import SubwordModel
-from seqtools.text.tokenizers.sentencepiece import explain, library
 
 Kind = Literal["bpe", "unigram"]
 Normalization = Literal["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "nfkc_cf", "identity"]

@@ -126,14 +126,12 @@ class SplitBlock:
         return list(map(Made, tokens, offsets, changed))
 
     def _count(self, texts: list[list[str]], changed: int) -> None:
-        known = self._tokenizer.known
+        known = self._tokenizer.known.__contains__
         self._counts["texts"] += len(texts)
         self._counts["changed"] += changed
         self._counts["tokens"] += sum(map(len, texts))
         self._counts["unknown"] += sum(
-            len([token for token in tokens if token not in known])
-            for tokens in texts
-            if not known.issuperset(tokens)
+            len(list(itertools.filterfalse(known, tokens))) for tokens in texts
         )
 
 

@@ -8,18 +8,19 @@ one piece for each byte of its UTF-8, `<0xE4>`.
 from __future__ import annotations
 
 import functools
+import itertools
 import random
-import re
 from collections.abc import Container, Sequence
-from typing import Any
 
 from seqtools.errors import ConfigError, FormatError, SeqtoolsError
 from seqtools.streams.records import dumps
 from seqtools.text.normalize import Offsets
-from seqtools.text.subword_model import SubwordModel, read_model
+from seqtools.text.subword_library import call, library
+from seqtools.text.subword_model import Habits, SubwordModel, read_model
 from seqtools.text.tokenizers.drawing import Drawer, Sampling, drawer, finish
+from seqtools.text.tokenizers.pieces import PieceTable
 
-_CODE = re.compile(r"^[A-Z_]+: (src/\S+ )?(\[.*?\] )?")  # of an error: kind, place, condition
+_MARK = "▁"
 
 
 class SentencePieceTokenizer:
@@ -58,19 +59,16 @@ class SentencePieceTokenizer:
             self._processor.LoadFromSerializedProto(data)
         except RuntimeError:
             raise FormatError(f"{path}: not a sentencepiece model") from None
+        self._habits = Habits.parse(data)
 
     @functools.cached_property
-    def _byte_fallback(self) -> bool:
-        return any(self._processor.IsByte(list(range(len(self._processor)))))
+    def _table(self) -> PieceTable:
+        return PieceTable(self._processor, self._habits.kind)
 
-    @functools.cached_property
+    @property
     def known(self) -> frozenset[str]:
         """The pieces that a text may become; any other token is unknown to the model."""
-        processor = self._processor
-        ids = list(range(len(processor)))
-        marks = (processor.IsUnknown(ids), processor.IsControl(ids), processor.IsUnused(ids))
-        pieces = zip(processor.IdToPiece(ids), *marks, strict=True)
-        return frozenset(piece for piece, *others in pieces if not any(others))
+        return self._table.known
 
     def tokenize(self, text: str) -> list[str]:
         """The pieces of `text`; nothing is drawn."""
@@ -86,20 +84,37 @@ class SentencePieceTokenizer:
 
     def tokenize_all(self, texts: Sequence[str]) -> list[list[str]]:
         """The pieces of each text."""
-        pieces: list[list[str]] = _call(self._processor.Encode, list(texts), return_type=str)
-        return pieces
+        return self._table.tokenize_all(texts)
 
     def spans_all(self, texts: Sequence[str]) -> list[tuple[list[str], Offsets]]:
         """The pieces of each text and where they stand."""
-        found = _call(self._processor.Encode, list(texts), return_type="offset_mapping")
+        found = call(self._processor.Encode, list(texts), return_type="offset_mapping")
         return [(each["pieces"], each["offsets"]) for each in found]
 
     def join_all(self, texts: Sequence[Sequence[str]]) -> list[str]:
         """The text of each list of pieces."""
-        if not texts:  # which the library would take for one text
-            return []
-        joined: list[str] = _call(self._processor.Decode, list(texts))
-        return joined
+        joined = list(map(self._join, texts))
+        slow = [list(tokens) for tokens, text in zip(texts, joined, strict=True) if text is None]
+        found = iter(call(self._processor.Decode, slow) if slow else [])  # of [] it makes one text
+        return [next(found) if text is None else text for text in joined]
+
+    def _join(self, tokens: Sequence[str]) -> str | None:
+        """What the library makes of the pieces; None where that is more than to put them together.
+
+        It writes a blank for each `▁` of a known piece, and leaves unknown ones as they are.
+        """
+        drops_first = self._habits.drops_first_blank
+        if drops_first is None or self._table.falls_back:
+            return None
+        unknown = list(itertools.filterfalse(self.known.__contains__, tokens))
+        if unknown and (_MARK in "".join(unknown) or not self._table.own.isdisjoint(unknown)):
+            return None
+        text = "".join(tokens)
+        if text.startswith(_MARK):
+            if text.startswith(_MARK, 1):  # of several, a model may leave out each piece's first
+                return None
+            text = text[1:] if drops_first else text
+        return text.replace(_MARK, " ")
 
     def draw(self, text: str, name: str | int, field: str) -> tuple[list[str], Offsets]:
         """A random segmentation, the same for the same seed, record and field.
@@ -113,28 +128,7 @@ class SentencePieceTokenizer:
         normal, places = self._processor.Normalize(text, with_offsets=True)
         source = random.Random(f"{self._seed}\n{field}\n{dumps(name).decode()}")
         parts = self._drawer.draw(normal, source)
-        return finish(parts, places, self.known, byte_fallback=self._byte_fallback)
-
-
-def library() -> Any:
-    """The module sentencepiece, without what it has to say."""
-    import sentencepiece
-
-    sentencepiece.SetMinLogLevel(3)  # above all but what ends the process
-    return sentencepiece
-
-
-def explain(error: Exception) -> str:
-    """What the library says went wrong, without the place in its source."""
-    text = " ".join(str(error).split())
-    return _CODE.sub("", text) or text
-
-
-def _call(method: Any, *arguments: Any, **settings: Any) -> Any:
-    try:
-        return method(*arguments, **settings)
-    except (RuntimeError, ValueError) as error:
-        raise SeqtoolsError(f"sentencepiece: {explain(error)}") from None
+        return finish(parts, places, self.known, byte_fallback=self._table.falls_back)
 
 
 def _restricted(model: SubwordModel, kept: Container[str], path: str) -> bytes:

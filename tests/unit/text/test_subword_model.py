@@ -3,9 +3,10 @@
 import pytest
 
 from seqtools.errors import ConfigError, FormatError
+from seqtools.text.subword_library import library
 from seqtools.text.subword_model import Piece, PieceType, SubwordModel
 from seqtools.text.subwords import Recipe, learn
-from seqtools.text.tokenizers.sentencepiece import SentencePieceTokenizer, library
+from seqtools.text.tokenizers.sentencepiece import SentencePieceTokenizer
 
 TEXTS = ["red fox ran home", "blue fox sat down", "red hen ran down"]
 

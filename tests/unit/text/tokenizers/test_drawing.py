@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqtools.errors import ConfigError
+from seqtools.text.subword_library import library
 from seqtools.text.subword_model import SubwordModel, _fields
 from seqtools.text.subwords import Recipe, learn
 from seqtools.text.tokenizers.drawing import Sampling, UnigramDrawer, drawer, finish
-from seqtools.text.tokenizers.sentencepiece import SentencePieceTokenizer, library
+from seqtools.text.tokenizers.sentencepiece import SentencePieceTokenizer
 
 TEXTS = ["aab aaab aa abab baab <m> cc", "abba baba aab"] * 3
 SIGMAS = 5

@@ -10,13 +10,19 @@ from hypothesis import strategies as st
 from seqtools.errors import ConfigError, FormatError, RecordError
 from seqtools.streams.records import loads
 from seqtools.text.normalize import Normalizer
+from seqtools.text.subword_library import library
 from seqtools.text.subwords import Recipe, learn
 from seqtools.text.tokenizers.blocks import Care, JoinBlock, SplitBlock, SplitDrawn, trace
 from seqtools.text.tokenizers.drawing import Sampling
-from seqtools.text.tokenizers.sentencepiece import SentencePieceTokenizer, library
+from seqtools.text.tokenizers.sentencepiece import SentencePieceTokenizer
 
 TEXTS = ["red fox ran home", "blue fox sat down", "red hen ran down", "中文 字"]
 RECIPES = {
+    "plain": Recipe(
+        "bpe", 200, soft_size=True, normalization="identity", keep_space=True, prefix=False
+    ),
+    "kept": Recipe("bpe", 200, soft_size=True, keep_space=True),
+    "unled": Recipe("unigram", 200, soft_size=True, prefix=False, symbols=("<sep>", "▁▁x")),
     "bpe": Recipe("bpe", 200, soft_size=True),
     "unigram": Recipe("unigram", 200, soft_size=True),
     "bytes": Recipe("unigram", 400, soft_size=True, byte_fallback=True),
@@ -62,6 +68,21 @@ def test_any_texts_are_cut_and_joined_as_the_library_does(models, name, texts):
         assert len(offsets) == len(tokens)
         assert all(0 <= start <= end <= len(text) for start, end in offsets)
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(offsets))
+
+
+PIECES = st.sampled_from(
+    ["▁", "▁▁", "▁red", "red", "fox", "▁fox", "<unk>", "<s>", "</s>", "<0x41>", "<0xE4>", "", " ",
+     "é", "▁é", "é▁", "x y", "▁▁red"]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@given(texts=st.lists(st.lists(PIECES | MIXED, max_size=5), max_size=4))
+@settings(deadline=None)
+def test_any_pieces_are_joined_as_the_library_does(models, name, texts):
+    reference = processor(models[name])
+    wanted = [reference.decode(pieces) if pieces else "" for pieces in texts]
+    assert SentencePieceTokenizer(models[name]).join_all(texts) == wanted
 
 
 @given(text=st.text(st.characters(codec="utf-8", exclude_characters="▁")))

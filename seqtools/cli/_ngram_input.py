@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from seqtools.cli._io import Session
 from seqtools.errors import InputError, RecordError
 from seqtools.streams.files import WHOLE, Place, chomp, read_blocks
 from seqtools.streams.parallel import Reject, Transform
-from seqtools.streams.records import loads
+from seqtools.streams.records import Record, loads
+
+if TYPE_CHECKING:
+    from seqtools.ngram.jsonlines import Walker
 
 
 @contextlib.contextmanager
@@ -40,45 +44,60 @@ def read_packed(
     if session.streams.shard != WHOLE:
         session.filter(lambda counts: transform, sink=take)
         return
-    import numpy as np
+    from seqtools.ngram.packing import Packer
 
-    from seqtools.ngram.packing import pack_lines
+    packer = Packer(field, refuse_space=refuse_space)
+
+    def pack(record: Record, number: int) -> None:
+        packed = transform(record, number)
+        assert isinstance(packed, bytes)
+        pieces.append(packer.take() + packed)
+
+    pieces: list[bytes] = []
+    for _ in walk_records(session, packer, pack):
+        take(b"".join([*pieces, packer.take()]))
+        pieces.clear()
+
+
+def walk_records(
+    session: Session, walker: Walker, other: Callable[[Record, int], None]
+) -> Iterator[None]:
+    """Read all records of a session through compiled code; gives way after each block.
+
+    Args:
+        session: whose inputs are read, all of them.
+        walker: takes what it wants out of plain records.
+        other: does so for any other record with its number, or says what is wrong with it.
+    """
     from seqtools.ngram.words import is_utf8
 
-    # A name that is no Unicode, as a shell may give it, is in no record.
-    key = np.frombuffer(field.encode("utf-8", "surrogateescape"), dtype=np.uint8)
     for block in session.blocks():
+        if not block.data:
+            continue
         text = block.data if block.data.endswith(b"\n") else block.data + b"\n"
-        data = np.frombuffer(text, dtype=np.uint8)
-        out = np.empty(len(data), dtype=np.uint8)
-        state = np.zeros(3, dtype=np.int64)
+        walker.begin(text)
         plain = is_utf8(text)
         position = 0
-        pieces: list[bytes] = []
         while position < len(text):
             if plain:
-                position = pack_lines(data, position, key, int(refuse_space), out, state)
+                position = walker.walk(position)
                 if position == len(text):
                     break
             # A line that is not plain: the way that knows all of JSON.
-            pieces.append(out[: state[0]].tobytes())
             end = text.index(b"\n", position)
-            raw = text[position:end]
-            state[0], position = 0, end + 1
-            place = Place(block.source, block.line + int(state[1]), block.record + int(state[2]))
-            state[1] += 1
-            if not raw.strip(b" \t\r"):
+            raw, position = text[position:end], end + 1
+            line, number = block.line + walker.lines, block.record + walker.records
+            blank = not raw.strip(b" \t\r")
+            walker.step_over(record=not blank)
+            if blank:
                 continue
-            state[2] += 1
             try:
-                packed = transform(loads(chomp(raw)), place.number)
+                other(loads(chomp(raw)), number)
             except RecordError as error:
-                session.reject(Reject(place, raw, str(error)))
-                continue
-            assert isinstance(packed, bytes)
-            pieces.append(packed)
-        take(b"".join([*pieces, out[: state[0]].tobytes()]))
-        session.records += int(state[2])
+                session.reject(Reject(Place(block.source, line, number), raw, str(error)))
+        block.tell_size(walker.lines, walker.records)
+        yield
+        session.records += walker.records
         session.progress()
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from seqtools.cli._io import Session
 from seqtools.streams.files import WHOLE, Meter
 from seqtools.streams.records import Record
-from seqtools.text.fields import get_tokens_or_label
+from seqtools.text.fields import get_tokens_or_label, may_be_label
 
 if TYPE_CHECKING:
     from seqtools.streams.parallel import Counts, Transform
 
-LARGE = 1 << 26  # bytes in files from which it pays to load compiled functions
+LARGE = 1 << 25  # bytes in files from which it pays to load compiled functions
 
 
 def count_tokens(session: Session, fields: Sequence[str]) -> Counts:
@@ -50,28 +50,17 @@ def _counter(fields: Sequence[str], counts: Counts) -> Transform:
 
 def _count_compiled(session: Session, field: str) -> Counts:
     """The same without a Python object for each token."""
-    import numpy as np
-
-    from seqtools.cli._ngram_input import read_packed
+    from seqtools.cli._ngram_input import walk_records
     from seqtools.cli._ngram_options import tell_of_compiling
-    from seqtools.ngram.words import SPECIALS, Learner, pack_record
+    from seqtools.ngram.counting import TokenCounter
 
-    learner = Learner(unk_as_word=True, literal=True)
-    counts = np.zeros(1 << 16, dtype=np.int64)
+    counter = TokenCounter(field, label=may_be_label(field))
 
-    def pack(record: Record, number: int) -> bytes:
+    def count(record: Record, number: int) -> None:
         value = get_tokens_or_label(record, field)
-        return pack_record([value] if isinstance(value, str) else value)
-
-    def take(packed: bytes) -> None:
-        nonlocal counts
-        ids = learner.learn_packed(packed)
-        if len(learner) > len(counts):
-            counts = np.pad(counts, (0, len(learner)))
-        np.add.at(counts, ids, 1)
+        counter.add([value] if isinstance(value, str) else value)
 
     tell_of_compiling(session.streams)
-    read_packed(session, pack, field, take, refuse_space=False)
-    words = learner.words().strings()[len(SPECIALS) :]  # those first ids stand for no text here
-    numbers = counts[len(SPECIALS) :].tolist()
-    return Counter({word.decode(): count for word, count in zip(words, numbers, strict=False)})
+    for _ in walk_records(session, counter, count):
+        pass
+    return counter.counts()

@@ -207,7 +207,7 @@ class Learner:
             self._offsets = _enlarged(self._offsets, count + 1, 2 * len(self._offsets))
         if 4 * count > len(self._table):
             table = np.zeros(4 * len(self._table), dtype=np.uint64)
-            _rehash(self._table, table)
+            rehash(self._table, table)
             self._table = table
 
 
@@ -306,7 +306,8 @@ def _fill_table(utf8: Array, offsets: Array, table: Array, first: int) -> int:
 
 
 @kernel
-def _rehash(old: Array, new: Array) -> None:
+def rehash(old: Array, new: Array) -> None:
+    """Put the entries of a table, each with the hash in its upper half, into a larger one."""
     mask = np.uint64(len(new) - 1)
     for entry in old:
         if entry != 0:

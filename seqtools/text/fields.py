@@ -44,9 +44,14 @@ def get_tokens_or_label(record: Record, field: str) -> list[str] | str:
         RecordError: it is missing or something else.
     """
     value = record.get(field)
-    if type(value) is str and field not in ("tokens", "tags") and not field.endswith("_tokens"):
+    if type(value) is str and may_be_label(field):
         return value
     return get_tokens(record, field)
+
+
+def may_be_label(field: str) -> bool:
+    """Whether the field's name leaves open that it holds one string instead of a list of them."""
+    return field not in ("tokens", "tags") and not field.endswith("_tokens")
 
 
 def get_ids_or_id(record: Record, field: str, size: int) -> list[int] | int:

@@ -2,25 +2,22 @@
 
 import json
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtools.errors import RecordError
-from seqtools.ngram.packing import pack_lines
+from seqtools.ngram.packing import Packer
 from seqtools.ngram.words import pack_record
 from seqtools.streams.records import get_tokens, loads
-
-KEY = np.frombuffer(b"tokens", dtype=np.uint8)
 
 
 def pack(data: bytes, *, refuse_space: bool = False) -> tuple[int, bytes, list[int]]:
     """How far it came, what it wrote, lines and records passed."""
-    raw = np.frombuffer(data, dtype=np.uint8)
-    out, state = np.empty(len(raw), dtype=np.uint8), np.zeros(3, dtype=np.int64)
-    end = pack_lines(raw, 0, KEY, int(refuse_space), out, state)
-    return end, out[: state[0]].tobytes(), state[1:].tolist()
+    packer = Packer("tokens", refuse_space=refuse_space)
+    packer.begin(data)
+    end = packer.walk(0)
+    return end, packer.take(), [packer.lines, packer.records]
 
 
 PLAIN = [

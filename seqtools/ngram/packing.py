@@ -18,8 +18,10 @@ from seqtools.ngram.jsonlines import (
     end_record,
     escape,
     find_field,
+    plain_bytes,
     put,
     spaces,
+    word_at,
 )
 
 
@@ -91,7 +93,7 @@ def _record(
     position = find_field(data, words, position, key)
     if position < 0:
         return -1, filled
-    position, filled = _list(data, position, refuse_space, out, filled)
+    position, filled = _list(data, words, position, refuse_space, out, filled)
     if position < 0:
         return -1, filled
     return end_record(data, words, position, key), filled
@@ -99,7 +101,7 @@ def _record(
 
 @kernel
 def _list(
-    data: Array, position: int, refuse_space: int, out: Array, filled: int
+    data: Array, words: Array, position: int, refuse_space: int, out: Array, filled: int
 ) -> tuple[int, int]:
     """A list of strings, copied."""
     if data[position] != BEGIN:
@@ -107,40 +109,47 @@ def _list(
     position = spaces(data, position + 1)
     if data[position] == END:
         return position + 1, filled
+    # One loop, mostly without calls: passing the arrays on takes longer than what is done.
     while True:
         if data[position] != QUOTE:
             return -1, filled
-        begin = filled
-        position, filled = _copied(data, position, refuse_space, out, filled)
-        if position < 0 or (refuse_space and filled == begin):
+        position += 1
+        start = filled
+        while True:
+            count = plain_bytes(word_at(words, position))
+            for index in range(count):
+                out[filled + index] = data[position + index]
+            filled += count
+            position += count
+            if count == 8:
+                continue
+            if data[position] == QUOTE:
+                break
+            if data[position] != BACKSLASH:
+                return -1, filled
+            code, position = escape(data, position)
+            if code < 0:
+                return -1, filled
+            filled = put(code, out, filled)
+        if refuse_space and (filled == start or _has_space(out, start, filled)):
             return -1, filled
         out[filled] = 0xFF
         filled += 1
-        position = spaces(data, position)
+        position += 1
+        if data[position] != COMMA and data[position] != END:
+            position = spaces(data, position)
         if data[position] == END:
             return position + 1, filled
         if data[position] != COMMA:
             return -1, filled
-        position = spaces(data, position + 1)
+        position += 1
+        if data[position] != QUOTE:
+            position = spaces(data, position)
 
 
 @kernel
-def _copied(
-    data: Array, position: int, refuse_space: int, out: Array, filled: int
-) -> tuple[int, int]:
-    """A string without its quotes: where it ends, and how much is written; -1 if not plain."""
-    position += 1
-    while data[position] != QUOTE:
-        byte = data[position]
-        if byte == BACKSLASH:
-            code, position = escape(data, position)
-            if code < 0 or (refuse_space and (code == 32 or 9 <= code <= 13)):
-                return -1, filled
-            filled = put(code, out, filled)
-            continue
-        if byte < 32 or (refuse_space and byte == 32):
-            return -1, filled
-        out[filled] = byte
-        filled += 1
-        position += 1
-    return position + 1, filled
+def _has_space(out: Array, start: int, end: int) -> bool:
+    for index in range(start, end):  # noqa: SIM110 numba is quicker so
+        if out[index] == 32 or 9 <= out[index] <= 13:
+            return True
+    return False

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from seqtools.cli._io import Session
+from seqtools.cli._walking import walk_records
 from seqtools.errors import InputError, RecordError
-from seqtools.streams.files import WHOLE, Place, chomp, read_blocks
+from seqtools.streams.files import WHOLE, chomp, read_blocks
 from seqtools.streams.parallel import Reject, Transform
 from seqtools.streams.records import Record, loads
-
-if TYPE_CHECKING:
-    from seqtools.ngram.jsonlines import Walker
 
 
 @contextlib.contextmanager
@@ -48,8 +45,8 @@ def read_packed(
 
     packer = Packer(field, refuse_space=refuse_space)
 
-    def pack(record: Record, number: int) -> None:
-        packed = transform(record, number)
+    def pack(record: Record) -> None:
+        packed = transform(record, 0)  # it looks at no number
         assert isinstance(packed, bytes)
         pieces.append(packer.take() + packed)
 
@@ -57,48 +54,6 @@ def read_packed(
     for _ in walk_records(session, packer, pack):
         take(b"".join([*pieces, packer.take()]))
         pieces.clear()
-
-
-def walk_records(
-    session: Session, walker: Walker, other: Callable[[Record, int], None]
-) -> Iterator[None]:
-    """Read all records of a session through compiled code; gives way after each block.
-
-    Args:
-        session: whose inputs are read, all of them.
-        walker: takes what it wants out of plain records.
-        other: does so for any other record with its number, or says what is wrong with it.
-    """
-    from seqtools.ngram.words import is_utf8
-
-    for block in session.blocks():
-        if not block.data:
-            continue
-        text = block.data if block.data.endswith(b"\n") else block.data + b"\n"
-        walker.begin(text)
-        plain = is_utf8(text)
-        position = 0
-        while position < len(text):
-            if plain:
-                position = walker.walk(position)
-                if position == len(text):
-                    break
-            # A line that is not plain: the way that knows all of JSON.
-            end = text.index(b"\n", position)
-            raw, position = text[position:end], end + 1
-            line, number = block.line + walker.lines, block.record + walker.records
-            blank = not raw.strip(b" \t\r")
-            walker.step_over(record=not blank)
-            if blank:
-                continue
-            try:
-                other(loads(chomp(raw)), number)
-            except RecordError as error:
-                session.reject(Reject(Place(block.source, line, number), raw, str(error)))
-        block.tell_size(walker.lines, walker.records)
-        yield
-        session.records += walker.records
-        session.progress()
 
 
 def read_text(

@@ -25,8 +25,8 @@ def count_tokens(session: Session, fields: Sequence[str]) -> Counts:
         fields: lists of tokens, or strings.
     """
     streams = session.streams
-    alone = len(fields) == 1 and streams.shard == WHOLE and streams.jobs == 1
-    if alone and (Meter(streams.files).total or 0) >= LARGE:
+    plain = len(fields) == 1 and streams.shard == WHOLE
+    if plain and (Meter(streams.files).total or 0) >= LARGE:
         return _count_compiled(session, fields[0])
     total: Counts = Counter()
 
@@ -50,17 +50,26 @@ def _counter(fields: Sequence[str], counts: Counts) -> Transform:
 
 def _count_compiled(session: Session, field: str) -> Counts:
     """The same without a Python object for each token."""
-    from seqtools.cli._ngram_input import walk_records
     from seqtools.cli._ngram_options import tell_of_compiling
+    from seqtools.cli._walking import Other, walk_records, walk_side_by_side
     from seqtools.ngram.counting import TokenCounter
 
-    counter = TokenCounter(field, label=may_be_label(field))
+    def adder(counter: TokenCounter) -> Other:
+        def add(record: Record) -> None:
+            value = get_tokens_or_label(record, field)
+            counter.add([value] if isinstance(value, str) else value)
 
-    def count(record: Record, number: int) -> None:
-        value = get_tokens_or_label(record, field)
-        counter.add([value] if isinstance(value, str) else value)
+        return add
 
     tell_of_compiling(session.streams)
-    for _ in walk_records(session, counter, count):
-        pass
-    return counter.counts()
+    counters = [TokenCounter(field, label=may_be_label(field)) for _ in range(session.streams.jobs)]
+    hands = [(counter, adder(counter)) for counter in counters]
+    if len(hands) > 1:
+        walk_side_by_side(session, hands)
+    else:
+        for _ in walk_records(session, *hands[0]):
+            pass
+    total: Counts = Counter()
+    for counter in counters:
+        total.update(counter.counts())
+    return total

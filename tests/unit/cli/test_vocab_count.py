@@ -1,4 +1,4 @@
-"""Two ways to count, for small and for large files, that never differ in anything."""
+"""Ways to count, for small files and for large ones, that never differ in anything."""
 
 import gzip
 import json
@@ -34,14 +34,15 @@ def built(arguments: list[str], files: dict[str, bytes]) -> tuple[int, str, dict
     return done.exit_code, "\n".join(messages), left
 
 
-def counted_both_ways(
+def counted_all_ways(
     arguments: list[str], files: dict[str, bytes]
 ) -> tuple[int, str, dict[str, bytes]]:
-    """What `built` gives, the same for either way."""
+    """What `built` gives, the same for any way."""
     small = built(arguments, files)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_vocab_count, "LARGE", 0)
         assert built(arguments, files) == small
+        assert built([*arguments, "--jobs", "3"], files) == small
     return small
 
 
@@ -86,13 +87,13 @@ def test_any_lines_are_counted_alike(parts, rejects, options) -> None:
         files[f"{number}.gz" if number == 2 else f"{number}"] = (
             gzip.compress(data) if number == 2 else data
         )
-    counted_both_ways([*rejects, *options], files)
+    counted_all_ways([*rejects, *options], files)
 
 
-def test_what_both_ways_give() -> None:
+def test_what_all_ways_give() -> None:
     """Among bad and odd lines."""
     lines = [b'{"tokens":["b","<s>"]}', *BAD, *GOOD]
-    status, messages, left = counted_both_ways(["--rejects", "bad"], {"in": b"\n".join(lines)})
+    status, messages, left = counted_all_ways(["--rejects", "bad"], {"in": b"\n".join(lines)})
     assert status == 3
     assert "<s> 1" in messages
     assert left["bad"].splitlines() == BAD
@@ -102,20 +103,20 @@ def test_what_both_ways_give() -> None:
     assert {token: count for token, count in found.items() if count} == {
         "a": 2, "b": 2, "é": 1, "𠮷": 1,
     }  # fmt: skip
-    status, messages, left = counted_both_ways([], {"in": b"\n".join(lines)})
+    status, messages, left = counted_all_ways([], {"in": b"\n".join(lines)})
     assert (status, "out" in left) == (1, False)
     assert "number is infinity" in messages
 
 
 def test_labels() -> None:
     data = b'{"label":"joy"}\n{"label":["joy","rage"]}\n{"label":""}\n'
-    status, _, left = counted_both_ways(["--field", "label", "--specials", "none"], {"in": data})
+    status, _, left = counted_all_ways(["--field", "label", "--specials", "none"], {"in": data})
     assert status == 0
     assert [json.loads(line)["token"] for line in left["out"].splitlines()] == ["joy", "", "rage"]
 
 
 def test_a_field_whose_name_is_no_unicode_is_missing() -> None:
-    status, messages, _ = counted_both_ways(["--field", "\udcff"], {"in": b'{"tokens":["a"]}\n'})
+    status, messages, _ = counted_all_ways(["--field", "\udcff"], {"in": b'{"tokens":["a"]}\n'})
     assert status == 1
     assert "is missing" in messages
 
@@ -126,12 +127,12 @@ def test_more_types_than_there_was_room_for() -> None:
         [f"w{number}" for number in range(start, start + 300)] for start in range(0, 90_000, 200)
     ]
     data = b"".join(json.dumps({"tokens": row}).encode() + b"\n" for row in rows)
-    status, _, left = counted_both_ways([], {"in": data})
+    status, _, left = counted_all_ways([], {"in": data})
     assert status == 0
     assert left["out"].count(b"\n") == 4 + 90_100
 
 
-@pytest.mark.parametrize("option", [["--jobs", "2"], ["--shard", "1/2"], ["--field", "tokens"] * 2])
+@pytest.mark.parametrize("option", [["--shard", "1/2"], ["--field", "tokens"] * 2])
 def test_other_ways_to_read_stay_with_what_they_do(option, monkeypatch) -> None:
     monkeypatch.setattr(_vocab_count, "_count_compiled", None)
     monkeypatch.setattr(_vocab_count, "LARGE", 0)

@@ -127,6 +127,8 @@ def coverage(
             session.write(row)
         if not sum(found.tokens.values()):
             _run.warn("no tokens, so there is nothing to cover")
+        elif not found.types:
+            _run.warn("no types but specials, which cover nothing")
 
 
 def _sizes_for(found: Coverage, shares: Sequence[float]) -> Iterator[int]:

@@ -158,6 +158,10 @@ COMMANDS = [
     ),
     Command(("seq-stats", "tokens", "--quiet"), token_fields, "tokens", filter=False, jobs=True),
     Command(
+        ("seq-stats", "keywords", "--method", "textrank", "--quiet"),
+        token_fields, "tokens", passes=True, jobs=True,
+    ),
+    Command(
         ("seq-ngram", "extract", "--order", "1", "--quiet"),
         token_fields, "tokens", passes=True, jobs=True,
     ),

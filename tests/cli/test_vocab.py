@@ -321,3 +321,6 @@ def test_a_share_that_no_size_covers() -> None:
     assert "warning: no size covers 0.75 of the tokens\n" in done.stderr
     done = run(VOCAB, "coverage", "--target", "0.5", stdin=b"")
     assert done.stderr == "seq-vocab: warning: no tokens, so there is nothing to cover\n"
+    done = run(VOCAB, "coverage", stdin=b'{"tokens":["<unk>"]}\n')
+    assert (done.status, done.stdout) == (0, b"")
+    assert "warning: no types but specials, which cover nothing\n" in done.stderr

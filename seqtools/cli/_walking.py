@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from seqtools.cli._io import Session
-from seqtools.errors import RecordError
+from seqtools.errors import RecordError, SeqtoolsError
 from seqtools.streams.files import Block, Place, chomp
-from seqtools.streams.parallel import Reject
+from seqtools.streams.parallel import Reject, until_error
 from seqtools.streams.records import Record, loads
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def walk_side_by_side(session: Session, hands: Sequence[tuple[Walker, Other]]) -
 
     free = deque(hands)
     busy: deque[tuple[Future[Walked], tuple[Walker, Other]]] = deque()
+    errors: list[SeqtoolsError] = []
 
     def wait() -> None:
         work, hand = busy.popleft()
@@ -61,7 +62,7 @@ def walk_side_by_side(session: Session, hands: Sequence[tuple[Walker, Other]]) -
     with contextlib.ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(len(hands)))
         stack.callback(pool.shutdown, cancel_futures=True)
-        for block in session.blocks():
+        for block in until_error(session.blocks(), errors):
             # Lines are counted here, before the block is worked on; numbers of records tell nobody.
             lines = block.data.count(b"\n")
             block.tell_size(lines, lines)
@@ -73,6 +74,8 @@ def walk_side_by_side(session: Session, hands: Sequence[tuple[Walker, Other]]) -
                 wait()
         while busy:
             wait()
+    if errors:
+        raise errors[0]
 
 
 def walk_block(block: Block, walker: Walker, other: Other) -> Walked:

@@ -234,7 +234,7 @@ class _Pool:
         busy: deque[Connection] = deque()
         free = deque(pipe for _, pipe in self._workers)
         errors: list[SeqtoolsError] = []
-        for block in _until_error(blocks, errors):
+        for block in until_error(blocks, errors):
             result = None
             if not free:
                 pipe = busy.popleft()
@@ -279,7 +279,7 @@ class _Pool:
         return answer
 
 
-def _until_error(blocks: Iterable[P], errors: list[SeqtoolsError]) -> Iterator[P]:
+def until_error(blocks: Iterable[P], errors: list[SeqtoolsError]) -> Iterator[P]:
     """The blocks; an error of the reader is kept, for after the results of all before it."""
     try:
         yield from blocks

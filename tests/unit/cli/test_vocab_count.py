@@ -132,6 +132,27 @@ def test_more_types_than_there_was_room_for() -> None:
     assert left["out"].count(b"\n") == 4 + 90_100
 
 
+def test_lines_keep_their_numbers_over_blocks_and_files() -> None:
+    data = b"\n".join([*[b'{"tokens":["a","b"]}'] * 20_000, b" \t", b"", *BAD] * 3)
+    status, _, left = counted_all_ways(["--rejects", "bad"], {"1": data, "2": data})
+    assert status == 3
+    size = 20_002 + len(BAD)
+    assert [json.loads(line)["line"] for line in left["reasons"].splitlines()] == 2 * [
+        turn * size + 20_003 + number for turn in range(3) for number in range(len(BAD))
+    ]
+
+
+@pytest.mark.parametrize("rejects", [[], ["--rejects", "bad"]])
+def test_bad_records_before_a_damage_are_met_first(rejects) -> None:
+    rows = [b'{"tokens":["%d"]}' % (number * 7919) for number in range(30_000)]
+    rows[20_000] = b'{"tokens":1}'
+    data = gzip.compress(b"\n".join(rows))[:-20]
+    status, messages, left = counted_all_ways(rejects, {"in.gz": data})
+    assert status == 1
+    assert left.get("bad") == (b'{"tokens":1}\n' if rejects else None)
+    assert ("in.gz:20001:" if not rejects else "ends too early") in messages
+
+
 @pytest.mark.parametrize("option", [["--shard", "1/2"], ["--field", "tokens"] * 2])
 def test_other_ways_to_read_stay_with_what_they_do(option, monkeypatch) -> None:
     monkeypatch.setattr(_vocab_count, "_count_compiled", None)

@@ -85,7 +85,8 @@ def _split_only(fields: Sequence[str], tokenizer: Tokenizer, normalizer: Normali
         for field, name, stale in names:
             text = record.get(field)
             if type(text) is not str:
-                text = get_text(_unfolded(record, made), field)
+                # Only what was written here: of the record's own, long integers are fragments, too.
+                text = get_text(_unfolded(record, made[: fields.index(field)]), field)
             if normal is not None:
                 text = normal(text)
             if name in record:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from seqtools.errors import ConfigError, RecordError
 from seqtools.lazy import lookup
-from seqtools.streams.records import dumps
+from seqtools.streams.records import dumps, loads
 from seqtools.text.normalize import Normalizer
 from seqtools.text.tokenizers import TOKENIZERS, JsonTokenizer, locate
 from seqtools.text.tokenizers.records import join_fields, split_fields
@@ -107,6 +107,18 @@ def test_an_integer_that_takes_a_slower_writer_leaves_the_tokens() -> None:
     assert dumps(record) == (
         b'{"src":"a b","tgt":"","n":18446744073709551616,"src_tokens":["a","b"],"tgt_tokens":[]}'
     )
+
+
+@pytest.mark.parametrize("number", [b"5", b"9" * 30, b"9" * 5000])
+def test_what_is_no_text_is_said_beside_long_integers(number: bytes) -> None:
+    record = loads(b'{"text":"a b","tokens":%b}' % number)
+    for fields in (["text", "tokens"], ["tokens", "text"], ["tokens"]):
+        split = split_fields(fields, make("word"), Normalizer())
+        got = "list" if fields[0] == "text" else "number"
+        with pytest.raises(RecordError, match=f'"tokens" must be a string, got {got}'):
+            split(dict(record), 1)
+    with pytest.raises(RecordError, match='"src" is missing'):
+        split_fields(["src", "text"], make("word"), Normalizer())(dict(record), 1)
 
 
 def test_unknown_names_are_answered_with_near_ones() -> None:

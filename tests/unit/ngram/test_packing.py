@@ -67,6 +67,17 @@ def test_tokens_that_arpa_cannot_hold_are_left_alone_if_asked() -> None:
         assert pack(data, refuse_space=True) == (0, b"", [0, 0])
 
 
+def test_a_packer_takes_one_block_after_another() -> None:
+    packer = Packer("tokens")
+    for count in (1, 1000, 3):
+        lines = [{"tokens": [f"é{number}", '"' * number]} for number in range(count)]
+        data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        packer.begin(data)
+        assert packer.walk(0) == len(data)
+        assert packer.take() == b"".join(pack_record(line["tokens"]) for line in lines)
+        assert (packer.take(), packer.lines, packer.records) == (b"", count, count)
+
+
 values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 records = st.dictionaries(
     st.sampled_from(["id", "tokens", "x"]), st.lists(values) | values | st.lists(st.text())

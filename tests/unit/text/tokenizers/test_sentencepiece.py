@@ -1,6 +1,7 @@
 """Pieces of words, against the library itself and against what segmentations there are."""
 
 import collections
+import io
 import itertools
 
 import pytest
@@ -11,6 +12,7 @@ from seqtools.errors import ConfigError, FormatError, RecordError
 from seqtools.streams.records import loads
 from seqtools.text.normalize import Normalizer
 from seqtools.text.subword_library import library
+from seqtools.text.subword_model import PieceType, SubwordModel, _fields, _retyped
 from seqtools.text.subwords import Recipe, learn
 from seqtools.text.tokenizers.blocks import Care, JoinBlock, SplitBlock, SplitDrawn, trace
 from seqtools.text.tokenizers.drawing import Sampling
@@ -31,6 +33,17 @@ RECIPES = {
         prefix=False,
     ),
 }  # fmt: skip
+OTHERS = {  # what we do not learn, but may be given
+    "words": {"model_type": "word"},
+    "chars": {"model_type": "char"},
+    "suffix": {"model_type": "bpe", "treat_whitespace_as_suffix": True},
+    "denormalized": {"model_type": "bpe"},
+    "signs": {"control_symbols": ["▁ctl"], "unk_piece": "▁fo", "unk_surface": "?"},
+    "unused": {"model_type": "bpe"},
+    "gaps": {},
+}
+UNUSED = {"unused": ["▁red", "ran", "ow"], "gaps": ["d", "▁", "中"]}
+MODELS = [*RECIPES, *OTHERS]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +51,25 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     for name, recipe in RECIPES.items():
         (folder / name).write_bytes(learn(iter(TEXTS), recipe).data)
-    return {name: str(folder / name) for name in RECIPES}
+    (folder / "rules").write_text("72\t52 52\n")  # r to RR
+    for name, options in OTHERS.items():
+        made = io.BytesIO()
+        rules = {"denormalization_rule_tsv": str(folder / "rules")} if name[:2] == "de" else {}
+        library().SentencePieceTrainer.train(
+            sentence_iterator=iter(TEXTS), model_writer=made, vocab_size=60,
+            hard_vocab_limit=False, minloglevel=3, **rules, **options,
+        )  # fmt: skip
+        (folder / name).write_bytes(without(made.getvalue(), UNUSED.get(name, ())))
+    return {name: str(folder / name) for name in MODELS}
+
+
+def without(data, unused):
+    """A model in which some pieces are there, but not in use."""
+    pieces = iter(SubwordModel.parse(data).pieces)
+    return b"".join(
+        _retyped(value, PieceType.UNUSED) if number == 1 and next(pieces).text in unused else raw
+        for number, value, raw in _fields(data)
+    )
 
 
 def processor(path):
@@ -50,7 +81,7 @@ MIXED = st.text(
 )
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", MODELS)
 @given(texts=st.lists(MIXED, max_size=4))
 @settings(deadline=None)
 def test_any_texts_are_cut_and_joined_as_the_library_does(models, name, texts):
@@ -72,11 +103,11 @@ def test_any_texts_are_cut_and_joined_as_the_library_does(models, name, texts):
 
 PIECES = st.sampled_from(
     ["▁", "▁▁", "▁red", "red", "fox", "▁fox", "<unk>", "<s>", "</s>", "<0x41>", "<0xE4>", "", " ",
-     "é", "▁é", "é▁", "x y", "▁▁red"]
+     "é", "▁é", "é▁", "x y", "▁▁red", "red▁", "▁ctl", "▁fo"]
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", MODELS)
 @given(texts=st.lists(st.lists(PIECES | MIXED, max_size=5), max_size=4))
 @settings(deadline=None)
 def test_any_pieces_are_joined_as_the_library_does(models, name, texts):

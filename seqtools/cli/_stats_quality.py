@@ -110,10 +110,18 @@ def _show_faults(records: list[Record]) -> Iterator[Drawing]:
 
 def _show_list(records: list[Record]) -> Iterator[Drawing]:
     rows = [
-        (_place(row), ", ".join(row["faults"]), _place(row["like"]) if "like" in row else "")
+        (_place(row), ", ".join(_named(row)), _place(row["like"]) if "like" in row else "")
         for row in records
     ]
     yield Table("faulty records", ["line", "faults", "like"], rows)
+
+
+def _named(row: Record) -> Iterator[str]:
+    """The faults of a record, with the fields that have them where there are several."""
+    of_fields = row.get("fields", {})
+    for fault in row["faults"]:
+        fields = [field for field, faults in of_fields.items() if fault in faults]
+        yield f"{fault} ({', '.join(fields)})" if fields else fault
 
 
 def _first(examples: list[Record]) -> str:

@@ -365,6 +365,14 @@ def test_faults_that_nothing_has_are_not_drawn():
     assert shown.startswith("faults of 1 records: none")
 
 
+def test_the_table_of_a_listing_names_the_fields_where_there_are_several() -> None:
+    pair = json.dumps({"src": "a\0", "tgt": "", "id": 7}).encode() + b"\n"
+    listing = ("seq-stats", "quality", "--list", "--table", "--quiet", "--field", "src")
+    shown = run(*listing, "--field", "tgt", stdin=pair).stderr
+    assert "<stdin>:1   empty (tgt), control (src)\n" in shown
+    assert "control\n" in run(*listing, stdin=pair).stderr
+
+
 def terminal(folder, *arguments, **extra):
     """What comes on standard output, and what a terminal on standard error shows."""
     (folder / "in").write_bytes(TOKENS)

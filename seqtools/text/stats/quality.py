@@ -112,9 +112,8 @@ class Quality:
         blank = 0
         for name, text in zip(self._fields, texts, strict=True):
             for sign in find_signs(text):
-                self._add(
-                    sign[0], self._signs[name, sign[0]], record, number, _show_sign, text, sign
-                )
+                fault = self._signs[name, sign[0]]
+                self._add(sign[0], name, fault, record, number, _show_sign, text, sign)
                 blank += sign[0] == "empty"
             if text:
                 length = len(text)
@@ -132,17 +131,17 @@ class Quality:
         if self._listing:
             self._listing.measure(_OF_RATIOS, number, ratio)
         if source.strip() == target.strip():
-            self._add("identical", self._identical, record, number, _show_length, source)
+            self._add("identical", None, self._identical, record, number, _show_length, source)
 
     def _add(
-        self, name: str, fault: _Fault, record: Record, number: int,
+        self, name: str, field: str | None, fault: _Fault, record: Record, number: int,
         show: Callable[..., Record], *arguments: Any,
     ) -> None:  # fmt: skip
         fault.count += 1
         if len(fault.examples) < self._limits.examples:
             fault.examples.append(show(record, number, *arguments))
         if self._listing:
-            self._listing.add(name, number)
+            self._listing.add(name, number, field)
 
     def dump(self) -> Iterator[Record]:
         """The state."""
@@ -214,12 +213,13 @@ class Quality:
 
     def _list(self, listing: Listing) -> Iterator[Record]:
         for name, lengths in self._lengths.items():
-            listing.judge(_OF_LENGTHS + name, _LENGTHS, lengths.fences())
+            listing.judge(_OF_LENGTHS + name, _LENGTHS, lengths.fences(), name)
         listing.judge(_OF_RATIOS, _RATIOS, self._ratios.fences())
         copies = [("duplicate", self._duplicates.exact())]
         if self._limits.near is not None:
             copies.append(("near-duplicate", self._duplicates.near(copies[0][1])))
-        for row in listing.report((*SIGNS, *_LENGTHS, *_RATIOS, "identical"), copies):
+        order = (*SIGNS, *_LENGTHS, *_RATIOS, "identical")
+        for row in listing.report(order, self._fields, copies):
             yield self._place(row)
 
     def _row(self, fault: str, count: int, examples: list[Record], **more: Any) -> Record:

@@ -194,6 +194,22 @@ def test_a_listing_tells_of_each_faulty_record():
     ]
 
 
+def test_of_several_fields_a_listing_tells_which():
+    found = Quality(("src", "tgt"), Limits(listing=True))
+    for number, (source, target) in enumerate(
+        [("a\x00", ""), ("b", "b"), ("b", "b "), ("c", "d")], 1
+    ):
+        found.add({"src": source, "tgt": target}, number)
+    assert [*found.report()] == [
+        {
+            "record": 1, "faults": ["empty", "control"],
+            "fields": {"src": ["control"], "tgt": ["empty"]},
+        },
+        {"record": 2, "faults": ["identical"], "fields": {"src": [], "tgt": []}},
+        {"record": 3, "faults": ["space", "identical"], "fields": {"src": [], "tgt": ["space"]}},
+    ]  # fmt: skip
+
+
 def test_a_listing_agrees_with_the_counts():
     rng = random.Random(2)
     lengths = [round(rng.lognormvariate(3, 0.7)) + 1 for _ in range(300)]

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -16,6 +17,8 @@ from datetime import date
 import pytest
 from safetensors import safe_open
 
+from seqtools.cli._train_models import ATTENTIONS
+from seqtools.ngram.smoothing import METHODS
 from tests.cli.helpers import shell
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -196,6 +199,64 @@ def make(folder: str, *arguments: str | pathlib.Path) -> str:
     return done.stdout
 
 
+def files(folder: pathlib.Path) -> set[pathlib.Path]:
+    return {path for path in folder.rglob("*") if not path.is_dir()}
+
+
+def check_clean(example: str, out: pathlib.Path, folder: pathlib.Path) -> None:
+    """`make clean` of a copy in `folder` removes what is in `out`, and nothing that is like it."""
+    copy = folder / "cleaned"
+    shutil.copytree(out, copy)
+    made = {path for path in files(copy) if copy / "package" not in path.parents}
+    assert made
+    for path in made:
+        if path.suffix in (".safetensors", ".model"):
+            path.with_name(f".{path.name}.12.0123abcd.tmp").touch()  # of a run that was killed
+    mine = {path.with_name(f"my-{path.name}") for path in made}
+    mine |= {path.with_name(f"{path.name}.mine") for path in made}
+    mine |= {path / "mine" for path in (copy, *copy.iterdir()) if path.is_dir()}
+    for path in mine:
+        path.touch()
+    make(example, "clean", f"OUT={copy}")
+    assert files(copy) == mine
+    for path in mine:
+        path.unlink()
+    (copy / "mine").touch()
+    make(example, "clean", f"OUT={copy}")
+    assert [path.name for path in copy.iterdir()] == ["mine"]
+    (copy / "mine").unlink()
+    make(example, "clean", f"OUT={copy}")
+    make(example, "clean", f"OUT={copy}")
+    assert not copy.exists()
+
+
+@pytest.mark.parametrize(
+    ("example", "option", "asked"),
+    [
+        ("backtranslation", "DRAW", "search.asked"),
+        ("bert", "MODEL", "model.asked"),
+        ("corpus", "AUGMENT", "augment.asked"),
+        ("gpt", "PROMPT", "sample.asked"),
+        ("ngram", "ORDER", "en/order.asked"),
+        ("translate", "SEARCH", "search.asked"),
+    ],
+)
+def test_what_was_asked_for_may_have_quotes(example, option, asked, tmp_path):
+    value = """it's "so" 'once'"""
+    texts = [
+        f"{part}_{side}=none" for part in ("TRAIN", "VALID", "TEST") for side in ("SRC", "TGT")
+    ]
+    typed = (
+        example, f"OUT={tmp_path}", f"{option}={value}", tmp_path / asked,
+        *(texts if example == "translate" else ()),
+    )  # fmt: skip
+    make(*typed)
+    assert value in (tmp_path / asked).read_text("utf-8")
+    before = (tmp_path / asked).stat().st_mtime_ns
+    make(*typed)
+    assert (tmp_path / asked).stat().st_mtime_ns == before
+
+
 def read(path: pathlib.Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
@@ -226,6 +287,10 @@ def test_dates_from_text_to_picture(dates_run):
     assert "test-4" not in page
     assert json.dumps(accuracy, separators=(",", ":")) in said
     assert str(out / "attention.html") in said
+
+
+def test_dates_away_again(dates_run, tmp_path):
+    check_clean("dates", dates_run[0] / "out", tmp_path)
 
 
 def blocks(document: str) -> list[tuple[str, str]]:
@@ -298,6 +363,7 @@ def test_translation_of_aligned_files(tmp_path):
     assert bleu["signature"] in said
     assert [record["tgt"] for record in read(out / "test.out.jsonl")] == [b for _, b in PAIRS]
     assert "<html" in (out / "attention.html").read_text("utf-8")
+    check_clean("translate", out, tmp_path)
 
 
 def made_anew(folder: pathlib.Path, before: dict[str, int]) -> set[str]:
@@ -345,6 +411,7 @@ def test_translation_by_subwords_with_a_transformer(tmp_path):
     assert not made_anew(out, before) & kept
     with pytest.raises(AssertionError, match="attention of one kind"):
         make("translate", "attentions", *typed[1:])
+    check_clean("translate", out, tmp_path)
 
 
 def test_translation_with_every_wanted_attention_gives_a_table(tmp_path):
@@ -355,6 +422,18 @@ def test_translation_with_every_wanted_attention_gives_a_table(tmp_path):
     )  # fmt: skip
     table = [line for line in said.splitlines() if line.startswith("|")]
     assert [row.split("|")[1].strip() for row in table[2:]] == ["none", "location.luong"]
+    check_clean("translate", out, tmp_path)
+
+
+def test_translation_with_whatever_attention_away_again(tmp_path):
+    wired = itertools.product({*ATTENTIONS} - {"none"}, ("bahdanau", "luong"))
+    for name in ("none", *map(".".join, wired)):
+        folder = tmp_path / "out" / "attentions" / name
+        folder.mkdir(parents=True)
+        for made in ("model.safetensors", "log.jsonl", "test.out.jsonl", "bleu.jsonl"):
+            (folder / made).touch()
+        (folder / "attention.html").touch()
+    check_clean("translate", tmp_path / "out", tmp_path)
 
 
 def test_translation_refuses_files_that_are_not_aligned(tmp_path):
@@ -382,7 +461,7 @@ def test_back_translation_of_made_up_sentences(tmp_path):
     out = tmp_path / "out"
     typed = (
         "backtranslation", f"OUT={out}", "PAIRS=40", "SENTENCES=6", "EPOCHS=1", "BEAM=1",
-        "MODEL=--hidden 8 --threads 1", "RUN=", "DRAW=--threads 1",
+        "MODEL=--hidden 8 --threads 1", "RUN=", "DRAW=--threads '1'",
     )  # fmt: skip
     said = make(*typed)
     text, more = read(out / "text.jsonl"), read(out / "more.jsonl")
@@ -393,9 +472,7 @@ def test_back_translation_of_made_up_sentences(tmp_path):
     before = stamps(out)
     make(*typed)
     assert made_anew(out, before) == set()
-    (out / "mine").write_text("")
-    make("backtranslation", "clean", f"OUT={out}")
-    assert [path.name for path in out.iterdir()] == ["mine"]
+    check_clean("backtranslation", out, tmp_path)
 
 
 def test_back_translation_of_aligned_files(tmp_path):
@@ -418,12 +495,12 @@ def test_back_translation_of_aligned_files(tmp_path):
 
 
 def test_language_model_of_a_text(tmp_path):
-    text = "the cat sat\non the mat\n\n" * 40
+    text = "it's a cat\non the mat\n\n" * 40
     (tmp_path / "text.txt").write_text(text, "utf-8")
     out = tmp_path / "out"
     said = make(
         "lm", f"TEXT={tmp_path / 'text.txt'}", f"OUT={out}", "ROWS=2", "STEPS=16", "EPOCHS=2",
-        "MODEL=--layers 2 --hidden 8 --threads 1", "LENGTH=30", "PROMPT=the",
+        "MODEL=--layers 2 --hidden 8 --threads 1", "LENGTH=30", "PROMPT=it's",
     )  # fmt: skip
     (train,), (heldout,) = read(out / "train.jsonl"), read(out / "heldout.jsonl")
     assert train["text"] + heldout["text"] == text
@@ -434,6 +511,7 @@ def test_language_model_of_a_text(tmp_path):
     assert sample["output"] in said
     (drawn,) = sample["hypotheses"]
     assert len(drawn["tokens"]) == 30 or drawn["finished"]
+    check_clean("lm", out, tmp_path)
 
 
 def cells(line: str) -> list[str]:
@@ -475,6 +553,26 @@ def test_ngram_models_of_made_up_text(ngram_run):
         assert all(record["logprob"] < 0 for record in scored)
         assert all(record["output"] in said for record in drawn)
         assert any(" " in record["output"] for record in drawn) == (name == "en")
+
+
+def test_ngram_models_away_again(ngram_run, tmp_path):
+    check_clean("ngram", ngram_run[0] / "out", tmp_path)
+
+
+def test_ngram_models_of_whatever_kind_away_again(tmp_path):
+    table = tmp_path / "out" / "table"
+    table.mkdir(parents=True)
+    methods = [*METHODS, "add-1", "add-0.01", "add-1e-3"]
+    methods.remove("add-k")
+    for method, order in itertools.product(methods, (1, 9, 10, 12)):
+        for suffix in ("safetensors", "valid.json", "test.json"):
+            (table / f"{method}.{order}.{suffix}").touch()
+    check_clean("ngram", table.parent, tmp_path)
+    others = {"add-ed.1.test.json", "mle.1.old.safetensors", "mine.1.safetensors", "mle.txt"}
+    for name in others:
+        (table / name).touch()
+    make("ngram", "clean", f"OUT={table.parent}")
+    assert {path.name for path in table.iterdir()} == others
 
 
 def test_ngram_models_of_text_that_is_not_there(tmp_path):
@@ -578,6 +676,7 @@ def test_letters_to_sounds_of_made_up_words(tmp_path):
             record["word"] for record in read(out / "test.jsonl")
         ]
     assert said.count("made_up.py --count 200") == 1
+    check_clean("g2p", out, tmp_path)
 
 
 def test_letters_to_sounds_of_the_dictionary_in_a_package(tmp_path):
@@ -592,6 +691,7 @@ def test_letters_to_sounds_of_the_dictionary_in_a_package(tmp_path):
     assert json.loads((out / "cmudict" / "gru" / "errors.json").read_text("utf-8"))["words"] == 6
     assert "| gru " in said
     assert "made_up.py" not in said
+    check_clean("g2p", out, tmp_path)
 
 
 def test_letters_to_sounds_where_the_package_cannot_be_had(tmp_path):
@@ -653,6 +753,10 @@ def test_bert_fills_gaps_that_are_always_the_same(bert_run):
     assert gaps.read_bytes() != before
 
 
+def test_bert_away_again(bert_run, tmp_path):
+    check_clean("bert", bert_run[0], tmp_path)
+
+
 def test_bert_cuts_long_lines_behind_sentences(tmp_path):
     lines = ["一二三四五六。“七八。”九十", "一二三四五六七八九十一二三四五", "", "一二三"]
     (tmp_path / "text.txt.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
@@ -667,7 +771,7 @@ def test_gpt_of_made_up_text(tmp_path):
     said = make(
         "gpt", f"OUT={out}", "SENTENCES=60", "STEPS=16", "ROWS=4", "STRIDE=4", "COUNT=2",
         "MODEL=--preset nanogpt --layers 1 --hidden 16 --heads 2", "RUN=--max-steps 6 --threads 1",
-        "VALID_EVERY=4", "PROMPT=The",
+        "VALID_EVERY=4", "PROMPT=Th'",
     )  # fmt: skip
     text = (out / "made-up.txt").read_text("utf-8")
     (train,), (heldout,) = read(out / "train.jsonl"), read(out / "heldout.jsonl")
@@ -686,6 +790,7 @@ def test_gpt_of_made_up_text(tmp_path):
     for sample in samples:
         assert len(sample["output_tokens"]) == 13 or sample["hypotheses"][0]["finished"]
         assert sample["text"] + sample["output"] in said
+    check_clean("gpt", out, tmp_path)
 
 
 def test_gpt_of_a_text(tmp_path):
@@ -737,6 +842,7 @@ def test_corpus_of_made_up_text(tmp_path):
     said = make("corpus", f"OUT={out}", "SENTENCES=60", "PIECES=300", "MAX_LENGTH=5", "JOBS=1")
     assert "records over 5" in rows_of(said)
     assert (out / "words.jsonl").stat().st_mtime_ns == before
+    check_clean("corpus", out, tmp_path)
 
 
 def test_a_table_without_rows_says_so(capsys):
@@ -748,21 +854,16 @@ def test_corpus_by_a_program_and_away_again(tmp_path):
     text, out = tmp_path / "text", tmp_path / "out"
     text.write_text("one two three\nfour five\n" * 4)
     variables = (f"OUT={out}", f"TEXT={text}", "PIECES=280", "JOBS=1")
-    program = 'AUGMENT=pipe --lines --command "tr a-m A-M" --keep'
+    program = """AUGMENT=pipe --lines --command 'tr "a-m" A-M' --keep"""
     make("corpus", *variables, "WORDS=whitespace", program)
     tokens = [record["tokens"] for record in read(out / "augmented.jsonl")]
     assert tokens[:2] == [["one", "two", "three"], ["onE", "two", "tHrEE"]]
     assert len(tokens) == 16
-    (out / "mine").write_text("")
     make("corpus", "clean", f"OUT={out}")
-    assert [path.name for path in out.iterdir()] == ["mine"]
-    (out / "mine").unlink()
     text.write_text(" \n")
     with pytest.raises(AssertionError, match=f"{text} has no text\n"):
         make("corpus", *variables)
-    make("corpus", "clean", f"OUT={out}")
-    make("corpus", "clean", f"OUT={out}")
-    assert not out.exists()
+    check_clean("corpus", out, tmp_path)
 
 
 def test_corpus_of_a_chinese_text_in_another_encoding(tmp_path):

@@ -41,7 +41,13 @@ class Tokenizer(Protocol):
 
 @runtime_checkable
 class JsonTokenizer(Tokenizer, Protocol):
-    """A tokenizer that has a quicker way to JSON than by a string for each token."""
+    """A tokenizer that has a quicker way to JSON than by a string for each token.
+
+    Attributes:
+        json_from: of how many characters a text must be for that to be quicker.
+    """
+
+    json_from: int
 
     def to_json(self, text: str) -> str | bytes:
         """The tokens of `text` as a JSON list, as orjson writes it."""

@@ -23,6 +23,8 @@ class CharTokenizer:
         keep_space: white space makes tokens, too.
     """
 
+    json_from = 32
+
     def __init__(self, *, keep_space: bool = False) -> None:
         self._keep_space = keep_space
 

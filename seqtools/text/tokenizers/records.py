@@ -79,7 +79,9 @@ def _split_only(fields: Sequence[str], tokenizer: Tokenizer, normalizer: Normali
     made = [name for _, name, _ in names]
     tokenize, dumps = tokenizer.tokenize, orjson.dumps
     normal = normalizer if normalizer.changes else None
-    to_json = tokenizer.to_json if isinstance(tokenizer, JsonTokenizer) else None
+    to_json, json_from = None, 0
+    if isinstance(tokenizer, JsonTokenizer):
+        to_json, json_from = tokenizer.to_json, tokenizer.json_from
 
     def split(record: Record, number: int) -> Record | bytes:
         for field, name, stale in names:
@@ -91,7 +93,10 @@ def _split_only(fields: Sequence[str], tokenizer: Tokenizer, normalizer: Normali
                 text = normal(text)
             if name in record:
                 forget(record, stale)
-            record[name] = tokenize(text) if to_json is None else orjson.Fragment(to_json(text))
+            if to_json is None or len(text) < json_from:
+                record[name] = tokenize(text)
+            else:
+                record[name] = orjson.Fragment(to_json(text))
         try:
             return dumps(record, None, orjson.OPT_APPEND_NEWLINE)
         except orjson.JSONEncodeError:  # it holds an integer that takes a slower writer

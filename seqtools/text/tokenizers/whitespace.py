@@ -24,6 +24,8 @@ class WhitespaceTokenizer:
         keep_space: each run of white space is a token, too.
     """
 
+    json_from = 128
+
     def __init__(self, *, keep_space: bool = False) -> None:
         self._keep_space = keep_space
         self.tokenize = _RUNS.findall if keep_space else str.split

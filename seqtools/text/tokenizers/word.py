@@ -70,6 +70,8 @@ class WordTokenizer:
         keep_space: each run of white space is a token, too.
     """
 
+    json_from = 0
+
     def __init__(self, *, keep_space: bool = False) -> None:
         self._keep_space = keep_space
         self._space = r"|\s+" if keep_space else ""

@@ -101,6 +101,17 @@ def test_tokens_as_json_are_the_tokens(name: str, text: str, *, keep_space: bool
     assert (made.encode() if isinstance(made, str) else made) == wanted
 
 
+@pytest.mark.parametrize("name", ["whitespace", "word", "char"])
+def test_texts_of_any_length_are_written_alike(name: str) -> None:
+    tokenizer = make(name)
+    split = split_fields(["text"], tokenizer, Normalizer())
+    for length in range(200):
+        text = ('a "b, ' * 40)[:length]
+        assert split({"text": text}, 1) == (
+            dumps({"text": text, "tokens": tokenizer.tokenize(text)}) + b"\n"
+        )
+
+
 def test_an_integer_that_takes_a_slower_writer_leaves_the_tokens() -> None:
     split = split_fields(["src", "tgt"], make("word"), Normalizer())
     record = split({"src": "a b", "tgt": "", "n": 2**64}, 1)

@@ -142,7 +142,10 @@ class _Encoded(dict[str, str]):
         self._finder = finder
 
     def __missing__(self, part: str) -> str:
-        made = orjson.dumps(self._finder(part)(part)).decode()[2:-2]
+        if part.isalnum() and part.isascii():  # most are a token, and JSON writes it as it is
+            made = part
+        else:
+            made = orjson.dumps(self._finder(part)(part)).decode()[2:-2]
         if len(part) <= _LONGEST:
             if len(self) >= _MOST:
                 self.clear()

@@ -135,7 +135,7 @@ class WordTokenizer:
 class _Encoded(dict[str, str]):
     """The tokens of a text without white space as JSON, but for the list's own ends.
 
-    Few words make up most of a text, so what was found once is kept, within bounds.
+    Few words make up most of a text, and they come early, so what is found first is kept.
     """
 
     def __init__(self, finder: Callable[[str], Callable[[str], list[str]]]) -> None:
@@ -146,9 +146,7 @@ class _Encoded(dict[str, str]):
             made = part
         else:
             made = orjson.dumps(self._finder(part)(part)).decode()[2:-2]
-        if len(part) <= _LONGEST:
-            if len(self) >= _MOST:
-                self.clear()
+        if len(part) <= _LONGEST and len(self) < _MOST:
             self[part] = made
         return made
 

@@ -20,10 +20,6 @@ from seqtools.text.tokenizers.sentencepiece import SentencePieceTokenizer
 class BlockTokenizer(Protocol):
     """What `Tokenizer` says, for many texts at once."""
 
-    @property
-    def known(self) -> frozenset[str]:
-        """All tokens that are not unknown."""
-
     def tokenize_all(self, texts: Sequence[str], /) -> list[list[str]]:
         """The tokens of each text."""
 
@@ -32,6 +28,9 @@ class BlockTokenizer(Protocol):
 
     def join_all(self, texts: Sequence[Sequence[str]], /) -> list[str]:
         """The text of each list of tokens."""
+
+    def look_back(self, texts: Sequence[Sequence[str]], /) -> list[tuple[str, int]]:
+        """The same, each with how many tokens are unknown."""
 
 
 class Made(NamedTuple):
@@ -120,19 +119,13 @@ class SplitBlock:
             tokens = self._tokenizer.tokenize_all(normal)
         changed: Iterable[bool] = itertools.repeat(False, len(texts))
         if self._care.compare or self._care.lossless:
-            joined = self._tokenizer.join_all(tokens)
-            changed = [text != back for text, back in zip(texts, joined, strict=True)]
-            self._count(tokens, sum(changed))
+            found_back = self._tokenizer.look_back(tokens)
+            changed = [text != back for text, (back, _) in zip(texts, found_back, strict=True)]
+            self._counts["texts"] += len(texts)
+            self._counts["changed"] += sum(changed)
+            self._counts["tokens"] += sum(map(len, tokens))
+            self._counts["unknown"] += sum(unknown for _, unknown in found_back)
         return list(map(Made, tokens, offsets, changed))
-
-    def _count(self, texts: list[list[str]], changed: int) -> None:
-        known = self._tokenizer.known.__contains__
-        self._counts["texts"] += len(texts)
-        self._counts["changed"] += changed
-        self._counts["tokens"] += sum(map(len, texts))
-        self._counts["unknown"] += sum(
-            len(list(itertools.filterfalse(known, tokens))) for tokens in texts
-        )
 
 
 class JoinBlock:

@@ -46,14 +46,11 @@ class JiebaTokenizer:
         unmatchable: for each user dictionary, line number and word of the entries that can never be
             found, because jieba joins only Han characters (U+4E00 to U+9FD5), ASCII letters and
             digits, and `+#&._%-` (with `pos` only `+#&._`) into words.
-        known: empty, since no token is unknown here.
 
     Raises:
         ConfigError: a user dictionary cannot be opened.
         FormatError: a user dictionary is not UTF-8.
     """
-
-    known: frozenset[str] = frozenset()
 
     def __init__(
         self,
@@ -121,6 +118,10 @@ class JiebaTokenizer:
     def join_all(self, texts: Sequence[Sequence[str]]) -> list[str]:
         """Each list of tokens joined; see `join`."""
         return list(map(self.join, texts))
+
+    def look_back(self, texts: Sequence[Sequence[str]]) -> list[tuple[str, int]]:
+        """The same, each with how many tokens are unknown, which here is none."""
+        return [(text, 0) for text in self.join_all(texts)]
 
     def _words(self, text: str) -> Iterable[str]:
         if self._native is not None:

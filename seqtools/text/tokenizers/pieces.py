@@ -45,7 +45,8 @@ class PieceTable:
         if self._runs is None:
             return self._tokenize_slowly(texts)
         ids: list[list[int]] = call(self._processor.Encode, list(texts), return_type=int)
-        tokens = [list(map(self._pieces.__getitem__, each)) for each in ids]
+        pieces = self._pieces
+        tokens = [[pieces[number] for number in each] for each in ids]
         unknown = [place for place, each in enumerate(ids) if self._unknown in each]
         if unknown:
             some = [texts[place] for place in unknown]

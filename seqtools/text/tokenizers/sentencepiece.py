@@ -93,12 +93,24 @@ class SentencePieceTokenizer:
 
     def join_all(self, texts: Sequence[Sequence[str]]) -> list[str]:
         """The text of each list of pieces."""
-        joined = list(map(self._join, texts))
+        return self._join_all(texts, self._unknown(texts))
+
+    def look_back(self, texts: Sequence[Sequence[str]]) -> list[tuple[str, int]]:
+        """The text of each list of pieces, and how many of them are unknown to the model."""
+        unknown = self._unknown(texts)
+        return list(zip(self._join_all(texts, unknown), map(len, unknown), strict=True))
+
+    def _unknown(self, texts: Sequence[Sequence[str]]) -> list[list[str]]:
+        known = self.known.__contains__
+        return [list(itertools.filterfalse(known, tokens)) for tokens in texts]
+
+    def _join_all(self, texts: Sequence[Sequence[str]], unknown: list[list[str]]) -> list[str]:
+        joined = list(map(self._join, texts, unknown))
         slow = [list(tokens) for tokens, text in zip(texts, joined, strict=True) if text is None]
         found = iter(call(self._processor.Decode, slow) if slow else [])  # of [] it makes one text
         return [next(found) if text is None else text for text in joined]
 
-    def _join(self, tokens: Sequence[str]) -> str | None:
+    def _join(self, tokens: Sequence[str], unknown: list[str]) -> str | None:
         """What the library makes of the pieces; None where that is more than to put them together.
 
         It writes a blank for each `▁` of a known piece, and leaves unknown ones as they are.
@@ -106,7 +118,6 @@ class SentencePieceTokenizer:
         drops_first = self._habits.drops_first_blank
         if drops_first is None or self._table.falls_back:
             return None
-        unknown = list(itertools.filterfalse(self.known.__contains__, tokens))
         if unknown and (_MARK in "".join(unknown) or not self._table.own.isdisjoint(unknown)):
             return None
         text = "".join(tokens)

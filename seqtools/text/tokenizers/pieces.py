@@ -9,6 +9,8 @@ from typing import Any
 
 from seqtools.text.subword_library import call
 
+_FIRST = 16  # texts that tell what others are like
+
 
 class PieceTable:
     """The pieces of a model by id.
@@ -42,12 +44,14 @@ class PieceTable:
 
     def tokenize_all(self, texts: Sequence[str]) -> list[list[str]]:
         """The pieces of each text."""
-        if self._runs is None:
+        # Where most texts have something unknown, finding that takes longer than the strings do.
+        first = texts[:_FIRST] if len(texts) > _FIRST else ()
+        if self._runs is None or (first and 2 * len(self._partly(self._ids(first))) > _FIRST):
             return self._tokenize_slowly(texts)
-        ids: list[list[int]] = call(self._processor.Encode, list(texts), return_type=int)
+        ids = self._ids(texts)
         pieces = self._pieces
         tokens = [[pieces[number] for number in each] for each in ids]
-        unknown = [place for place, each in enumerate(ids) if self._unknown in each]
+        unknown = self._partly(ids)
         if unknown:
             some = [texts[place] for place in unknown]
             normal: list[str] = call(self._processor.Normalize, some)
@@ -60,6 +64,14 @@ class PieceTable:
             for place, each in zip(slow, found, strict=True):
                 tokens[place] = each
         return tokens
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        ids: list[list[int]] = call(self._processor.Encode, list(texts), return_type=int)
+        return ids
+
+    def _partly(self, ids: list[list[int]]) -> list[int]:
+        """Which texts have something unknown."""
+        return [place for place, each in enumerate(ids) if self._unknown in each]
 
     def _fill(self, tokens: list[str], ids: list[int], text: str) -> bool:
         """Put the unknown stretches of a normalised text among its pieces; whether it came out."""

@@ -101,6 +101,15 @@ def test_any_texts_are_cut_and_joined_as_the_library_does(models, name, texts):
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(offsets))
 
 
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("unknown", [0, 3, 20, 37, 40])
+def test_many_texts_are_cut_alike_however_much_is_unknown(models, name, unknown):
+    texts = ["red fox ß ran é<s>"] * unknown + ["blue fox sat down"] * (40 - unknown)
+    for turned in (texts, texts[::-1]):
+        wanted = [processor(models[name]).encode(text, out_type=str) for text in turned]
+        assert SentencePieceTokenizer(models[name]).tokenize_all(turned) == wanted
+
+
 PIECES = st.sampled_from(
     ["▁", "▁▁", "▁red", "red", "fox", "▁fox", "<unk>", "<s>", "</s>", "<0x41>", "<0xE4>", "", " ",
      "é", "▁é", "é▁", "x y", "▁▁red", "red▁", "▁ctl", "▁fo"]

@@ -133,9 +133,11 @@ class JiebaTokenizer:
 
     def _tokens(self, text: str, words: Iterable[str]) -> list[str]:
         tokens = self._searched(words) if self._mode == "search" else list(words)
-        if self._mode != "full" and (self._keep_space or not _has_space(text)):
+        if self._mode == "full":
+            return list(filter(self._wanted, tokens))
+        if self._keep_space or not _has_space(text):
             return tokens
-        return list(filter(self._wanted, tokens))
+        return [token for token in tokens if not token.isspace()]
 
     def _placed(self, text: str, words: Iterable[str]) -> tuple[list[str], Offsets]:
         spans = self._full_spans(text) if self._mode == "full" else self._spans(words)

@@ -31,8 +31,26 @@ if _FOLDER is not None and not os.environ.get("NUMBA_CACHE_DIR"):
     config.CACHE_DIR = _FOLDER  # type: ignore[attr-defined]
 
 
+def _state_of_files() -> tuple[tuple[str, int, int], ...]:
+    """When each file of this folder was changed, and its size."""
+    with os.scandir(os.path.dirname(__file__)) as entries:
+        stats = sorted((entry.name, entry.stat()) for entry in entries if entry.is_file())
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+
+
+_STATE = _state_of_files()
+
+
 class _Cache(FunctionCache):
-    """Numba's cache, but for a disk that is full being no error."""
+    """Numba's cache, but that a full disk is no error, and that it knows of all files here.
+
+    Numba asks only whether the file of a function has changed; what that function calls, and has
+    in itself once it is compiled, may be in another one.
+    """
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._cache_file._source_stamp = (self._cache_file._source_stamp, _STATE)
 
     def save_overload(self, signature: Any, data: Any) -> None:
         with contextlib.suppress(OSError):
@@ -48,7 +66,7 @@ def kernel(function: F) -> F:
     compiled: Any = numba.njit(nogil=True)(function)
     with contextlib.suppress(RuntimeError):  # numba finds no folder that it may write
         # As njit(cache=True) does with its own.
-        compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
+        compiled._cache = _Cache(function)
     return cast(F, compiled)
 
 

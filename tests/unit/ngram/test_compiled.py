@@ -2,12 +2,16 @@
 
 import errno
 import os
+import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from seqtools.ngram import compiled
 from seqtools.ngram.compiled import frozen, inlined, kernel
 
 
@@ -25,6 +29,29 @@ def test_a_full_disk_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(IndexDataCacheFile, "save", save)
     assert kernel(twice)(21) == 42
     assert len(tried) == 1
+
+
+def test_what_a_function_calls_may_change_in_another_file(tmp_path: pathlib.Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "compiled.py").write_bytes(pathlib.Path(compiled.__file__).read_bytes())
+    (package / "outer.py").write_text(
+        "from package.compiled import kernel\nfrom package.inner import inner\n\n"
+        "@kernel\ndef outer():\n    return inner()\n\nprint(outer())\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    for number in (1, 2):
+        (package / "inner.py").write_text(
+            f"from package.compiled import kernel\n\n@kernel\ndef inner():\n    return {number}\n"
+        )
+        os.utime(package / "inner.py", ns=(number, number))
+        done = subprocess.run(
+            [sys.executable, "-B", "-m", "package.outer"],
+            env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout == f"{number}\n"
 
 
 def test_no_folder_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

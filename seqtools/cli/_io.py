@@ -262,3 +262,15 @@ class _Rejects:
     def commit(self) -> None:
         for output in self._outputs:
             output.commit()
+
+
+@contextlib.contextmanager
+def hint_at_text() -> Iterator[None]:
+    """Add to the message about a line that is no record that lines are read with `--text`."""
+    try:
+        yield
+    except InputError as error:
+        if not error.reason.startswith(("not JSON", "a record must be")):
+            raise
+        reason = f"{error.reason} (--text reads plain lines)"
+        raise InputError(error.source, error.line, reason) from None

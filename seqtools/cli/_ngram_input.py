@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from seqtools.cli._io import Session
 from seqtools.cli._walking import walk_records
@@ -11,18 +10,6 @@ from seqtools.errors import InputError, RecordError
 from seqtools.streams.files import WHOLE, chomp, read_blocks
 from seqtools.streams.parallel import Reject, Transform
 from seqtools.streams.records import Record, loads
-
-
-@contextlib.contextmanager
-def hint_at_text() -> Iterator[None]:
-    """Add to the message about a line that is no record that lines are read with `--text`."""
-    try:
-        yield
-    except InputError as error:
-        if not error.reason.startswith(("not JSON", "a record must be")):
-            raise
-        reason = f"{error.reason} (--text reads plain lines)"
-        raise InputError(error.source, error.line, reason) from None
 
 
 def read_packed(

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from seqtools.cli._io import Session
-from seqtools.cli._ngram_input import hint_at_text
+from seqtools.cli._io import Session, hint_at_text
 from seqtools.cli._ngram_options import (
     field_option,
     model_option,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seqtools.cli._io import Session
-from seqtools.cli._ngram_input import hint_at_text, read_heldout, read_text
+from seqtools.cli._io import Session, hint_at_text
+from seqtools.cli._ngram_input import read_heldout, read_text
 from seqtools.cli._ngram_options import (
     field_option,
     memory_options,

@@ -118,10 +118,10 @@ def tokenize_subwords(streams: Streams, plan: Plan, subwords: Subwords) -> None:
         return SplitBlock(plan.field, tokenizer, normalizer, care, counts)
 
     with Session(streams) as session:
-        _tell(session, plan.filter(session, make))
+        _tell(session, plan.filter(session, make), exact=tokenizer.keeps_space)
 
 
-def _tell(session: Session, counts: Counts) -> None:
+def _tell(session: Session, counts: Counts, *, exact: bool) -> None:
     """What the user may not have meant, in numbers."""
     unknown, tokens = counts["unknown"], counts["tokens"]
     if unknown:
@@ -129,8 +129,13 @@ def _tell(session: Session, counts: Counts) -> None:
             f"{unknown} of {tokens} tokens unknown to the model (share {unknown / tokens:.4g})"
         )
     if counts["changed"]:
+        advice = (
+            "for instance where they have ▁ themselves"
+            if exact
+            else "more would if the model were learned with --normalization identity --no-prefix"
+            " --keep-space"
+        )
         session.summary(
             f"{counts['changed']} of {counts['texts']} texts would not come back from their tokens"
-            " as they are (see --lossless; more would if the model were learned with"
-            " --normalization identity --no-prefix --keep-space)"
+            f" as they are (see --lossless; {advice})"
         )

@@ -100,7 +100,7 @@ _learning_options = collect(
         ),
         click.option(
             "--user-symbol", multiple=True, metavar="TEXT",
-            help="A piece that is never cut; repeatable.",
+            help="A piece that is never cut, as the text has it once it is normalised; repeatable.",
         ),
         click.option(
             "--threads", type=WholeNumber(min=1, max=1024), default=1, show_default=True,

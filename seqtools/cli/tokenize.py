@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from seqtools.cli import _run
-from seqtools.cli._io import Session
+from seqtools.cli._io import Session, hint_at_text
 from seqtools.cli._options import NameType, Streams, collect, example, filter_options, group
 from seqtools.cli._tokenize_jieba import Words, tokenize_words, words_options
 from seqtools.cli._tokenize_subword import Subwords, subword_options, tokenize_subwords
@@ -50,8 +50,11 @@ class Plan:
 
     def filter(self, session: Session, make: MakeTransform) -> Counts:
         """Put records, or plain lines, through a transform; see `Session.filter`."""
-        if not self.text:
+        if self.reverse:
             return session.filter(make)
+        if not self.text:
+            with hint_at_text():
+                return session.filter(make)
         from seqtools.text.convert import read_text
 
         (field,) = self.field

@@ -12,6 +12,14 @@ from typing import Any, Protocol
 
 from seqtools.errors import FormatError
 
+# How files begin, and what unpacks them; bzip2's three letters alone might be text.
+_MAGIC = {
+    b"\x1f\x8b\x08": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\x00": "xz",
+    **{b"BZh%d1AY&SY" % level: "bzip2" for level in range(1, 10)},
+}
+
 
 class _Codec(Protocol):
     eof: bool
@@ -101,6 +109,23 @@ def unpacker(path: str, name: str) -> Unpacker | None:
     else:
         return None
     return Unpacker(make, name)
+
+
+def refuse_packed(start: bytes, name: str) -> None:
+    """See that what is not called compressed is not.
+
+    Args:
+        start: the first bytes of the file.
+        name: of the file, for messages.
+
+    Raises:
+        FormatError: it begins as compressed files do.
+    """
+    for magic, tool in _MAGIC.items():
+        if start.startswith(magic):
+            raise FormatError(
+                f"{name}: compressed, which only the end of a file's name tells: `{tool} -dc` first"
+            )
 
 
 def packer(path: str) -> Packer | None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from seqtools.errors import ConfigError, FormatError
-from seqtools.streams.compression import unpacker
+from seqtools.streams.compression import refuse_packed, unpacker
 from seqtools.streams.encodings import UTF_8, Encoding
 
 STDIN = "-"
@@ -250,12 +250,16 @@ def _read_chunks(path: str, name: str, meter: Meter | None) -> Iterator[bytes | 
         unpack = unpacker(path, name)
         size = _READ_SIZE if unpack is None else _READ_COMPRESSED
         waits = _poller(descriptor)
+        begun = False
         while True:
             if waits():
                 yield None
             chunk = _read(descriptor, size, name)
             if not chunk:
                 break
+            if unpack is None and not begun:
+                refuse_packed(chunk, name)
+            begun = True
             if meter is not None:
                 meter.done += len(chunk)
             if unpack is None:

@@ -42,7 +42,7 @@ class Recipe:
         prefix: a text begins with a blank, so that its first word is cut as any other.
         byte_fallback: unknown characters become the bytes of their UTF-8.
         coverage: share of all characters that get a piece; the rarest of the rest stay unknown.
-        symbols: pieces that are never cut nor merged.
+        symbols: pieces that are never cut nor merged; a blank in one is written `▁`.
         threads: more are faster; the result is the same for the same number.
 
     Raises:
@@ -158,7 +158,7 @@ def learn(texts: Iterator[str], recipe: Recipe) -> Learned:
             add_dummy_prefix=recipe.prefix,
             byte_fallback=recipe.byte_fallback,
             character_coverage=recipe.coverage,
-            user_defined_symbols=list(recipe.symbols),
+            user_defined_symbols=[symbol.replace(" ", "▁") for symbol in recipe.symbols],
             num_threads=recipe.threads,
             max_sentence_length=_LONGEST,
             shuffle_input_sentence=False,

@@ -64,7 +64,8 @@ class Sentence:
         for field, value in zip(self.fields, self.outside, strict=True):
             if value is None:
                 raise RecordError(
-                    f'"{field}" has no value for a token from a vocabulary (see --align)'
+                    f'"{field}" has no value for a token from a vocabulary'
+                    " (--align none leaves it out, and so does it all that no --align names)"
                 )
         return (token, *self.outside)
 

@@ -70,6 +70,11 @@ class SentencePieceTokenizer:
         """The pieces that a text may become; any other token is unknown to the model."""
         return self._table.known
 
+    @property
+    def keeps_space(self) -> bool:
+        """Whether the model leaves white space as a text has it."""
+        return self._habits.drops_first_blank is False
+
     def tokenize(self, text: str) -> list[str]:
         """The pieces of `text`; nothing is drawn."""
         return self.tokenize_all([text])[0]

@@ -319,3 +319,17 @@ def decompress(ending, data):
     if ending == "zst":
         return zstandard.ZstdDecompressor().decompressobj().decompress(data)
     return {"gz": gzip, "bz2": bz2, "xz": lzma}[ending].decompress(data)
+
+
+@pytest.mark.parametrize(
+    ("tool", "pack"),
+    [("gzip", gzip.compress), ("bzip2", bz2.compress), ("xz", lzma.compress),
+     ("zstd", zstandard.ZstdCompressor().compress)],
+)  # fmt: skip
+def test_what_is_compressed_and_not_called_so_is_told_of(tmp_path, tool, pack):
+    path = tmp_path / "lines"
+    path.write_bytes(pack(b"{}\n"))
+    with pytest.raises(FormatError, match=f"compressed, .*`{tool} -dc` first"):
+        list(read_blocks([str(path)]))
+    path.write_bytes(b"BZh9 is what such a file begins with\n")
+    assert raws(read_blocks([str(path)])) == [b"BZh9 is what such a file begins with"]

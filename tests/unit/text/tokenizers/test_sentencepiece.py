@@ -262,3 +262,8 @@ def test_draws_of_records_without_an_id_go_by_their_number(models):
     assert by_number == tokenizer.draw(text, 7, "text")[0]
     assert by_number == loads(draw({"text": text, "id": 7}, 1))["tokens"]
     assert by_number != loads(draw({"text": text}, 8))["tokens"]
+
+
+def test_whether_a_model_keeps_white_space_is_known(models):
+    kept = {name for name in RECIPES if SentencePieceTokenizer(models[name]).keeps_space}
+    assert kept == {"plain", "exact"}

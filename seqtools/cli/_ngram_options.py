@@ -83,8 +83,10 @@ def tell_of_compiling(streams: Streams) -> None:
     """Say so on stderr when functions have to be compiled, which takes seconds; not if quiet."""
     from seqtools.ngram.compiled import on_compile
 
-    if not streams.quiet:
-        on_compile(lambda: _run.message(f"{_run.program()}: compiling, this once"))
+    def tell() -> None:
+        _run.message(f"{_run.program()}: compiling, this once")
+
+    on_compile(None if streams.quiet else tell)
 
 
 def warn_of_markers(count: int) -> None:

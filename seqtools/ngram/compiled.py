@@ -82,16 +82,28 @@ def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return view
 
 
-def on_compile(callback: Callable[[], None]) -> None:
-    """Call `callback` once, before the first function that has to be compiled anew."""
+class _Compiling(event.Listener):
+    """Tells once when a function has to be compiled anew."""
 
-    class First(event.Listener):
-        def on_start(self, event: Any) -> None:
-            nonlocal callback
-            once, callback = callback, lambda: None
+    callback: Callable[[], None] | None = None
+
+    def on_start(self, event: Any) -> None:
+        once, self.callback = self.callback, None
+        if once is not None:
             once()
 
-        def on_end(self, event: Any) -> None:
-            pass
+    def on_end(self, event: Any) -> None:
+        pass
 
-    event.register("numba:compile", First())  # type: ignore[no-untyped-call]
+
+_COMPILING = _Compiling()
+event.register("numba:compile", _COMPILING)  # type: ignore[no-untyped-call]
+
+
+def on_compile(callback: Callable[[], None] | None) -> None:
+    """Call `callback` once, before the first function that has to be compiled anew.
+
+    It takes the place of any that was given before, which a run of another command did; None: of
+    none.
+    """
+    _COMPILING.callback = callback

@@ -7,12 +7,13 @@ import subprocess
 import sys
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from seqtools.ngram import compiled
-from seqtools.ngram.compiled import frozen, inlined, kernel
+from seqtools.ngram.compiled import frozen, inlined, kernel, on_compile
 
 
 def twice(number: int) -> int:
@@ -60,6 +61,18 @@ def test_no_folder_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(FunctionCache, "__init__", nowhere)
     assert kernel(twice)(21) == 42
+
+
+def test_who_asked_last_is_told_of_the_first_compilation() -> None:
+    told: list[str] = []
+    on_compile(lambda: told.append("first"))
+    on_compile(lambda: told.append("last"))
+    for _ in range(2):
+        numba.njit(lambda number: number + 1)(1)
+    on_compile(lambda: told.append("nobody"))
+    on_compile(None)
+    numba.njit(lambda number: number + 2)(1)
+    assert told == ["last"]
 
 
 def test_a_compiled_function_takes_others_in() -> None:

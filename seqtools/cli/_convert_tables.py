@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,16 +25,7 @@ if TYPE_CHECKING:
 class ColumnsType(NamesType):
     """Names of columns, or _ for any that is not wanted, separated by commas."""
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        """Parse and check."""
-        if isinstance(value, tuple):
-            return value
-        names = tuple(str(value).split(","))
-        wanted = [name for name in names if name != "_"]
-        super().convert(",".join(wanted) if wanted else "_", param, ctx)
-        return names
+    repeatable = frozenset({"_"})
 
 
 def read_table(

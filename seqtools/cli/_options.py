@@ -143,6 +143,7 @@ class NamesType(click.ParamType[tuple[str, ...]]):
     """A list of names separated by commas."""
 
     name = "NAMES"
+    repeatable = frozenset[str]()  # what may stand there more than once
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -153,7 +154,8 @@ class NamesType(click.ParamType[tuple[str, ...]]):
         names = tuple(str(value).split(","))
         if not all(names):
             self.fail(f"{value!r} has an empty name", param, ctx)
-        if len(set(names)) != len(names):
+        once = [each for each in names if each not in self.repeatable]
+        if len(set(once)) != len(once):
             self.fail(f"{value!r} names one twice", param, ctx)
         return names
 

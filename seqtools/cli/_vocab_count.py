@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from seqtools.cli._io import Session
 from seqtools.streams.files import WHOLE, Meter
 from seqtools.streams.records import Record
-from seqtools.text.fields import get_tokens_or_label, may_be_label
+from seqtools.text.fields import get_all_tokens, may_be_label
 
 if TYPE_CHECKING:
     from seqtools.streams.parallel import Counts, Transform
@@ -41,8 +42,8 @@ def count_tokens(session: Session, fields: Sequence[str]) -> Counts:
 def _counter(fields: Sequence[str], counts: Counts) -> Transform:
     def transform(record: Record, number: int) -> bytes:
         # All fields are read before one is counted: a bad record counts for nothing.
-        for value in [get_tokens_or_label(record, name) for name in fields]:
-            counts.update((value,) if isinstance(value, str) else value)
+        for tokens in [get_all_tokens(record, name) for name in fields]:
+            counts.update(tokens)
         return b""
 
     return transform
@@ -51,19 +52,15 @@ def _counter(fields: Sequence[str], counts: Counts) -> Transform:
 def _count_compiled(session: Session, field: str) -> Counts:
     """The same without a Python object for each token."""
     from seqtools.cli._ngram_options import tell_of_compiling
-    from seqtools.cli._walking import Other, walk_records, walk_side_by_side
+    from seqtools.cli._walking import walk_records, walk_side_by_side
     from seqtools.ngram.counting import TokenCounter
 
-    def adder(counter: TokenCounter) -> Other:
-        def add(record: Record) -> None:
-            value = get_tokens_or_label(record, field)
-            counter.add([value] if isinstance(value, str) else value)
-
-        return add
+    def add(counter: TokenCounter, record: Record) -> None:
+        counter.add(get_all_tokens(record, field))
 
     tell_of_compiling(session.streams)
     counters = [TokenCounter(field, label=may_be_label(field)) for _ in range(session.streams.jobs)]
-    hands = [(counter, adder(counter)) for counter in counters]
+    hands = [(counter, partial(add, counter)) for counter in counters]
     if len(hands) > 1:
         walk_side_by_side(session, hands)
     else:

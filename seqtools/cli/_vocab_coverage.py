@@ -163,11 +163,10 @@ def _of_counts(vocabulary: Vocabulary, path: str | None) -> Coverage:
 
 def _read(session: Session, fields: Sequence[str], add: Callable[[list[str]], None]) -> None:
     """Put the tokens of each record, of all fields together, through `add`."""
-    from seqtools.text.fields import get_tokens_or_label
+    from seqtools.text.fields import get_all_tokens
 
     def transform(record: dict[str, Any], number: int) -> bytes:
-        values = [get_tokens_or_label(record, name) for name in fields]
-        add([*chain.from_iterable([v] if isinstance(v, str) else v for v in values)])
+        add([*chain.from_iterable(get_all_tokens(record, name) for name in fields)])
         return b""
 
     session.filter(lambda counts: transform)

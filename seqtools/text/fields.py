@@ -49,6 +49,16 @@ def get_tokens_or_label(record: Record, field: str) -> list[str] | str:
     return get_tokens(record, field)
 
 
+def get_all_tokens(record: Record, field: str) -> list[str]:
+    """The field as `get_tokens_or_label` has it, a string as a list of one.
+
+    Raises:
+        RecordError: it is missing or something else.
+    """
+    value = get_tokens_or_label(record, field)
+    return [value] if isinstance(value, str) else value
+
+
 def may_be_label(field: str) -> bool:
     """Whether the field's name leaves open that it holds one string instead of a list of them."""
     return field not in ("tokens", "tags") and not field.endswith("_tokens")

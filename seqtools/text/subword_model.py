@@ -23,7 +23,8 @@ _PIECE, _TRAINING, _NORMALIZING, _CHANGING_BACK = 1, 2, 3, 5
 _TEXT, _SCORE, _TYPE, _KIND, _SUFFIX, _PREFIX, _TRIM = 1, 2, 3, 3, 24, 3, 4
 _PIECE_BEGIN = bytes([_PIECE << 3 | _BYTES])
 _TYPE_TAG = bytes([_TYPE << 3 | _VARINT])
-_KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+_UNIGRAM = 1  # what a model is unless it says otherwise
+_KINDS = {_UNIGRAM: "unigram", 2: "bpe", 3: "word", 4: "char"}
 
 
 class PieceType(IntEnum):
@@ -100,10 +101,7 @@ class SubwordModel:
                 if number == _PIECE:
                     pieces.append(_piece(_message(value)))
                 elif number == _TRAINING:
-                    kind = 1  # what it is unless said otherwise
-                    for inner, chosen, _ in _fields(_message(value)):
-                        if inner == _KIND and isinstance(chosen, int):
-                            kind = chosen
+                    kind = _numbers(value).get(_KIND, _UNIGRAM)
         except (ValueError, IndexError, struct.error):
             pieces = []
         if not pieces or kind not in _KINDS:
@@ -160,17 +158,17 @@ class Habits(NamedTuple):
         # Most of a file is pieces, of which only the length counts here, and most are short.
         while data[place : place + 1] == _PIECE_BEGIN and data[place + 1] < 0x80:
             place += 2 + data[place + 1]
-        kind, plain = 1, True
+        kind, plain = _UNIGRAM, True
         prefix = trim = True
         for number, value, _ in _fields(data[place:]):
             if number == _CHANGING_BACK and value:
                 plain = False
             elif number == _TRAINING:
-                chosen = {inner: each for inner, each, _ in _fields(_message(value))}
-                kind = int(chosen.get(_KIND, 1))
+                chosen = _numbers(value)
+                kind = chosen.get(_KIND, _UNIGRAM)
                 plain = plain and not chosen.get(_SUFFIX)
             elif number == _NORMALIZING:
-                chosen = {inner: each for inner, each, _ in _fields(_message(value))}
+                chosen = _numbers(value)
                 prefix, trim = bool(chosen.get(_PREFIX, True)), bool(chosen.get(_TRIM, True))
         return cls(_KINDS.get(kind, ""), (prefix or trim) if plain else None)
 
@@ -215,6 +213,12 @@ def _message(value: int | bytes) -> bytes:
     if isinstance(value, int):
         raise ValueError
     return value
+
+
+def _numbers(message: int | bytes) -> dict[int, int]:
+    """The fields of a message that are numbers."""
+    found = _fields(_message(message))
+    return {number: value for number, value, _ in found if isinstance(value, int)}
 
 
 def _piece(data: bytes) -> Piece:

@@ -178,13 +178,21 @@ def against_jq(text: Text, rounds: int) -> None:
             print(f"{program} is not installed: no figure for it", file=sys.stderr)
             continue
         path = text.records if program == "seq-tokenize" else tokens
-        megabytes = path.stat().st_size / 1e6
-        result = compare(
-            rate(megabytes, [tool(program), *rest, str(path)]),
-            rate(megabytes, ["jq", "-c", ".", str(path)]),
-            rounds,
-        )
-        row(f"`{program} {' '.join(rest)}` / `jq -c .`", aim, result, "MB/s")
+        beside_jq([program, *rest], path, aim, rounds)
+
+
+def beside_jq(
+    command: list[str], path: pathlib.Path, aim: str, rounds: int, note: str = ""
+) -> None:
+    """One row: a command and jq on the same file."""
+    program, *rest = command
+    megabytes = path.stat().st_size / 1e6
+    result = compare(
+        rate(megabytes, [tool(program), *rest, str(path)]),
+        rate(megabytes, ["jq", "-c", ".", str(path)]),
+        rounds,
+    )
+    row(f"`{' '.join(command)}` / `jq -c .`{note}", aim, result, "MB/s")
 
 
 def against_jq_long(text: Text, rounds: int) -> None:
@@ -192,15 +200,9 @@ def against_jq_long(text: Text, rounds: int) -> None:
     if shutil.which("jq") is None:
         return
     path = repeated(text.records, TIMES)
-    megabytes = path.stat().st_size / 1e6
+    note = f", {path.stat().st_size / 1e6:.0f} MB"
     for jobs, aim in (("1", "≥ 2"), ("2", "≥ 3")):
-        result = compare(
-            rate(megabytes, [tool("seq-tokenize"), "whitespace", "--jobs", jobs, str(path)]),
-            rate(megabytes, ["jq", "-c", ".", str(path)]),
-            rounds,
-        )
-        name = f"`seq-tokenize whitespace --jobs {jobs}` / `jq -c .`, {megabytes:.0f} MB"
-        row(name, aim, result, "MB/s")
+        beside_jq(["seq-tokenize", "whitespace", "--jobs", jobs], path, aim, rounds, note)
 
 
 def repeated(path: pathlib.Path, times: int) -> pathlib.Path:

@@ -7,6 +7,8 @@ from typing import Protocol, runtime_checkable
 
 from seqtools.text.normalize import Offsets
 
+_BETWEEN = '","'
+
 TOKENIZERS = {
     "whitespace": "seqtools.text.tokenizers.whitespace:WhitespaceTokenizer",
     "word": "seqtools.text.tokenizers.word:WordTokenizer",
@@ -51,6 +53,11 @@ class JsonTokenizer(Tokenizer, Protocol):
 
     def to_json(self, text: str) -> str | bytes:
         """The tokens of `text` as a JSON list, as orjson writes it."""
+
+
+def json_list(parts: Iterable[str]) -> str:
+    """A JSON list of strings, at least one, that are JSON already but for their quotes."""
+    return f'["{_BETWEEN.join(parts)}"]'
 
 
 def locate(text: str, tokens: Iterable[str]) -> Offsets:

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 import orjson
 
 from seqtools.text.normalize import Offsets
-
-_BETWEEN = '","'
+from seqtools.text.tokenizers import json_list
 
 
 class CharTokenizer:
@@ -37,7 +36,7 @@ class CharTokenizer:
         kept = self._kept(text)
         if not kept or not kept.isprintable() or '"' in kept or "\\" in kept:
             return orjson.dumps(list(kept))
-        return f'["{_BETWEEN.join(kept)}"]'  # there is nothing that JSON would escape
+        return json_list(kept)  # there is nothing that JSON would escape
 
     def spans(self, text: str) -> tuple[list[str], Offsets]:
         """The tokens and where they stand."""

@@ -19,14 +19,13 @@ from collections.abc import Callable, Iterable, Sequence
 import orjson
 
 from seqtools.text.normalize import Offsets
-from seqtools.text.tokenizers import locate
+from seqtools.text.tokenizers import json_list, locate
 from seqtools.text.tokenizers.spacing import HAN, join_words
 
 _TONES = "\U0001f3fb-\U0001f3ff"  # symbols that colour the emoji before them
 _FLAGS = "\U0001f1e6-\U0001f1ff"  # regional indicators, two to a flag
 _SEPARATORS = "\u200b\ufeff"  # format characters that belong to no letter
 _OFTEN = (*map(chr, range(0x300, 0x370)), "\u200c", "\u200d", "\ufe0f")
-_BETWEEN = '","'
 _LONGEST = 32  # characters of text between white space that is remembered
 _MOST = 1 << 16
 _SYMBOL = re.compile(r"[^\w\s\x00-\x7f]")
@@ -102,7 +101,7 @@ class WordTokenizer:
         parts = () if self._keep_space else text.split()
         if not parts:
             return orjson.dumps(self.tokenize(text))
-        return f'["{_BETWEEN.join(map(self._parts.__getitem__, parts))}"]'
+        return json_list(map(self._parts.__getitem__, parts))
 
     def _finder(self, text: str) -> Callable[[str], list[str]]:
         """What finds the tokens of a text and of its parts."""
